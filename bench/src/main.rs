@@ -1,0 +1,2 @@
+//! What we measure, and against whom.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Documents, versions, inbox and audit trail: port, adapters, contract.

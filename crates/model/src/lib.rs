@@ -1,0 +1,1 @@
+//! Words and rules of Saveguard: no I/O, no async, no clock.

@@ -1,0 +1,1 @@
+//! Is this Office file whole and safe?.

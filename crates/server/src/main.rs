@@ -1,0 +1,2 @@
+//! The binary `saveguard`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Presence, wake-ups and leases: hints only, losing them loses nothing.

@@ -1,0 +1,1 @@
+//! A stand-in ONLYOFFICE Document Server for demo, tests and load.

@@ -1,0 +1,1 @@
+//! Immutable blobs and the published tree: port, adapters, contract.

@@ -1,0 +1,1 @@
+//! Rules about the source text, run as a test.
