@@ -1,1 +1,25 @@
-//! Words and rules of Saveguard: no I/O, no async, no clock.
+//! Words and rules of Saveguard.
+//!
+//! Everything the product decides is decided here, by pure functions over plain values: which save may become
+//! the head ([`saves::rule_on_save`]), which key an editor gets ([`opening::rule_on_open`]), what the Document
+//! Server is told ([`callbacks::plan_for`]), which names are safe ([`names::FileName`]).
+//!
+//! Guarantees: no I/O, no async, no clock, no randomness, so a decision can be replayed, tested in a table and
+//! searched exhaustively (`tests/rules/exhaustive.rs` does).
+//! Does not do: storing, fetching, parsing wire formats. Adapters and edges do that.
+
+pub mod audit;
+pub mod callbacks;
+pub mod guards;
+pub mod ids;
+pub mod keys;
+pub mod names;
+pub mod opening;
+pub mod problems;
+pub mod saves;
+pub mod versions;
+
+pub use guards::Guards;
+pub use ids::{CompanyId, Digest, DocumentId, InboxNumber, ProjectId};
+pub use keys::{EditorKey, Environment};
+pub use versions::Label;

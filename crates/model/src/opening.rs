@@ -1,0 +1,183 @@
+//! Which key an editor gets: the life of an edit key.
+//!
+//! A key is the only name under which the Document Server finds unsaved work again. Handing out a new one too early
+//! hides that work; handing out a spent one yields a stale session. So a key is reused while it can be, retired only
+//! when the server has nothing left under it, and the server is asked whenever we cannot know.
+//!
+//! Guarantees: total and pure. Does not do: ask the server, wait, write. `opening` does, in a loop around this rule.
+
+use crate::{Digest, Guards};
+
+/// What the Document Server says of a key (`info` and the callback it causes).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ServerKnowledge {
+    /// Never opened, forgotten, or long finished: no changes are held under the key itself.
+    Unknown,
+    /// Somebody is editing.
+    UsersInside,
+    /// Nobody is inside, yet changes are held: being saved, or stranded by a crash.
+    ChangesHeld,
+    /// Nobody is inside and nothing is held.
+    NothingHeld,
+    /// The server did not answer.
+    Away,
+}
+
+/// What is known of the document's live edit key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveKeyFacts {
+    /// The content its session started from.
+    pub base: Digest,
+    /// Whether any save of it was received, or a failed one announced: the server may hold or have lost more.
+    pub has_received_saves: bool,
+    /// What the server said, if it was asked since the last save of this key.
+    pub server: Option<ServerKnowledge>,
+}
+
+/// What is known when somebody wants to edit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenFacts {
+    /// The head's bytes.
+    pub head: Digest,
+    /// Whether a final save of any key of the document was received and can still be committed.
+    pub final_save_is_being_stored: bool,
+    /// The live edit key, if there is one.
+    pub live: Option<LiveKeyFacts>,
+}
+
+/// What to do for somebody who wants to edit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OpenRuling {
+    /// A final save is on its way: wait for it.
+    WaitForSave,
+    /// Only the server knows whether the live key can be used: ask it, then rule again.
+    AskServer,
+    /// Hand out the live key with its base.
+    Reuse,
+    /// Hand out the live key with its base: the server holds changes that only this key brings back. Alert.
+    BringBackStranded,
+    /// The live key is finished: collect its forgotten file if there is one, retire it, issue a new one on the head.
+    RetireThenIssue,
+    /// Issue a new key on the head.
+    Issue,
+    /// The server is away and its word is needed.
+    ServerAway,
+}
+
+/// Decides which key an editor gets.
+pub fn rule_on_open(guards: &Guards, facts: &OpenFacts) -> OpenRuling {
+    if facts.final_save_is_being_stored && guards.open_barrier {
+        return OpenRuling::WaitForSave;
+    }
+    let Some(live) = &facts.live else {
+        return OpenRuling::Issue;
+    };
+    if !live.has_received_saves && live.base == facts.head {
+        return OpenRuling::Reuse;
+    }
+    match live.server {
+        None => OpenRuling::AskServer,
+        Some(ServerKnowledge::UsersInside) => OpenRuling::Reuse,
+        Some(ServerKnowledge::ChangesHeld) => OpenRuling::BringBackStranded,
+        Some(ServerKnowledge::NothingHeld | ServerKnowledge::Unknown) => OpenRuling::RetireThenIssue,
+        Some(ServerKnowledge::Away) => OpenRuling::ServerAway,
+    }
+}
+
+/// Whether a forgotten file may be collected now: never while somebody could still be working on it.
+pub fn may_collect_forgotten(server: ServerKnowledge) -> bool {
+    matches!(server, ServerKnowledge::Unknown | ServerKnowledge::NothingHeld)
+}
+
+/// What `document.url` of a key serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceRuling {
+    /// The content the key was issued on, whatever the head is now.
+    Base,
+    /// Nothing: the key is spent, and whatever was served would be edited beside the current session.
+    Spent,
+}
+
+/// As long as the server holds unacknowledged changes it replays them on whatever it fetches; on the saved file they
+/// would count twice. So a key's source is its base until its final save was answered 0, and nothing from then on.
+pub fn rule_on_source(key_is_spent: KeySpent) -> SourceRuling {
+    match key_is_spent {
+        KeySpent::Yes => SourceRuling::Spent,
+        KeySpent::No => SourceRuling::Base,
+    }
+}
+
+/// Whether a key's final save was answered 0, its forgotten file collected, or the key retired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeySpent {
+    /// The server should open nothing under it any more.
+    Yes,
+    /// Its session may still be alive.
+    No,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: Digest = Digest::new([1; 32]);
+    const OTHER: Digest = Digest::new([2; 32]);
+
+    fn check(live: Option<LiveKeyFacts>, expected: OpenRuling) {
+        let facts = OpenFacts { head: HEAD, final_save_is_being_stored: false, live };
+        assert_eq!(rule_on_open(&Guards::ALL, &facts), expected, "{facts:?}");
+
+        let while_saving = OpenFacts { final_save_is_being_stored: true, ..facts };
+        assert_eq!(rule_on_open(&Guards::ALL, &while_saving), OpenRuling::WaitForSave, "{while_saving:?}");
+    }
+
+    fn unused(base: Digest) -> Option<LiveKeyFacts> {
+        Some(LiveKeyFacts { base, has_received_saves: false, server: None })
+    }
+
+    fn saved_under(base: Digest, server: Option<ServerKnowledge>) -> Option<LiveKeyFacts> {
+        Some(LiveKeyFacts { base, has_received_saves: true, server })
+    }
+
+    #[test]
+    fn without_a_live_key_a_new_one_is_issued() {
+        check(None, OpenRuling::Issue);
+    }
+
+    #[test]
+    fn an_idle_key_is_reused_while_its_base_is_the_head() {
+        check(unused(HEAD), OpenRuling::Reuse);
+        check(unused(OTHER), OpenRuling::AskServer);
+    }
+
+    #[test]
+    fn a_key_with_saves_goes_by_what_the_server_says() {
+        let expected = [
+            (None, OpenRuling::AskServer),
+            (Some(ServerKnowledge::UsersInside), OpenRuling::Reuse),
+            (Some(ServerKnowledge::ChangesHeld), OpenRuling::BringBackStranded),
+            (Some(ServerKnowledge::NothingHeld), OpenRuling::RetireThenIssue),
+            (Some(ServerKnowledge::Unknown), OpenRuling::RetireThenIssue),
+            (Some(ServerKnowledge::Away), OpenRuling::ServerAway),
+        ];
+        for (server, ruling) in expected {
+            check(saved_under(HEAD, server), ruling);
+            check(saved_under(OTHER, server), ruling);
+        }
+    }
+
+    #[test]
+    fn a_forgotten_file_is_left_alone_while_somebody_may_be_on_it() {
+        let may: Vec<bool> = [
+            ServerKnowledge::Unknown,
+            ServerKnowledge::NothingHeld,
+            ServerKnowledge::UsersInside,
+            ServerKnowledge::ChangesHeld,
+            ServerKnowledge::Away,
+        ]
+        .map(may_collect_forgotten)
+        .to_vec();
+
+        assert_eq!(may, [true, true, false, false, false]);
+    }
+}

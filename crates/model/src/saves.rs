@@ -1,0 +1,328 @@
+//! Which save may become the head: the order guard and the content comparison.
+//!
+//! The Document Server sends saves of one key side by side, repeats them, and can deliver an old one after a new one.
+//! A lock cannot help there: a late worker gets the lock too. So the decision is made from facts read inside the
+//! commit's own transaction, by this one function, for every engine.
+//!
+//! In words, for a save of key K:
+//! 1. **Order.** Final saves outrank checkpoints; final saves go by inbox number; checkpoints by `lastsave`, ties and
+//!    jumps of the server's clock by inbox number.
+//! 2. **Same bytes** as K's newest save: nothing new. (A final save equal to the checkpoint that is the head makes
+//!    that content a version, because a version is what people keep and checkpoints may be pruned.)
+//! 3. **Older** than what K already saved: filed beside it, the head stays.
+//! 4. **Newer**: the head moves if it is K's base by content, or K's own earlier save and this one still contains it.
+//!    Otherwise both contents are kept: this one becomes a conflict copy.
+//!
+//! Guarantees: total and pure. Does not do: judge damaged bytes (they never come this far), answer anybody.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{Digest, Guards, InboxNumber};
+
+/// A callback can be late by the server's own patience (10 minutes) and its links die after 15. A `lastsave` that goes
+/// back further than that was not overtaken on the way: the server's clock was set back.
+const OVERTAKING_WINDOW: SignedDuration = SignedDuration::from_mins(15);
+
+/// What kind of save it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SaveKind {
+    /// The session is over: status 2, or a forgotten file.
+    Final,
+    /// A force save; the session goes on: status 6.
+    Checkpoint,
+}
+
+/// One save as the order sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SaveMark {
+    /// Its place in the order of arrival.
+    pub inbox: InboxNumber,
+    /// When the last change in it was made, by the server's clock, in whole seconds.
+    pub last_save: Option<Timestamp>,
+    /// Its bytes.
+    pub digest: Digest,
+    /// When the first change in it was made. The server's `history` covers a session from its start, so a later start
+    /// means that the server lost the session and began again from the base.
+    pub session_start: Option<Timestamp>,
+}
+
+/// Where a key stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyStanding {
+    /// The document's one live edit key.
+    Live,
+    /// Its session is over, as far as we know.
+    Retired,
+    /// We did not issue it in this history (a restored ledger); its document is known from the key itself.
+    Adopted,
+}
+
+/// What is known of the key a save came under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFacts {
+    /// Where the key stands.
+    pub standing: KeyStanding,
+    /// Whether some other edit key of the document is live.
+    pub another_key_is_live: bool,
+    /// The content the session started from; unknown for an adopted key.
+    pub base: Option<Digest>,
+    /// The newest final save of this key so far.
+    pub newest_final: Option<SaveMark>,
+    /// The newest checkpoint of this key so far.
+    pub newest_checkpoint: Option<SaveMark>,
+    /// Whether the server fetched the base again after a save of this key: it may have lost the session.
+    pub base_fetched_again: bool,
+    /// Whether these very bytes were already kept from this key, in whatever place.
+    pub bytes_kept_before: bool,
+}
+
+/// What is known of the document's head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeadFacts {
+    /// Its bytes.
+    pub digest: Digest,
+    /// Whether it is a version (and not a checkpoint).
+    pub is_version: bool,
+    /// The save that made it, if it came under the key in question.
+    pub made_by_this_key: Option<SaveMark>,
+}
+
+/// A save that wants to be committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IncomingSave {
+    /// Final or checkpoint.
+    pub kind: SaveKind,
+    /// Its place, time and bytes.
+    pub mark: SaveMark,
+}
+
+/// What happens to a save.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ruling {
+    /// These bytes are already where they belong.
+    NothingNew,
+    /// The head moves to a new version.
+    NewVersion,
+    /// The head moves to a new checkpoint.
+    NewCheckpoint,
+    /// Older than what this key already saved: filed as a checkpoint, the head stays.
+    FileBeside,
+    /// Kept as a conflict copy, the head stays.
+    KeepAside(ConflictReason),
+}
+
+/// Why a save could not become the head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ConflictReason {
+    /// The head has moved since this key's session started.
+    BaseMoved,
+    /// The server lost the session and began again from the base, so this save lacks what was saved before.
+    SessionBeganAgain,
+    /// The key was retired before this save came.
+    KeyRetired,
+    /// The key was issued in a history this ledger does not have.
+    KeyAdopted,
+    /// Older than this key's newest save, and not contained in it.
+    OlderSession,
+    /// Found in the vault without any row that names it.
+    Unnamed,
+    /// The published file was changed from outside while the document went on.
+    ExternalChange,
+}
+
+impl ConflictReason {
+    const ALL: [(Self, &'static str); 7] = [
+        (Self::BaseMoved, "base-moved"),
+        (Self::SessionBeganAgain, "session-began-again"),
+        (Self::KeyRetired, "key-retired"),
+        (Self::KeyAdopted, "key-adopted"),
+        (Self::OlderSession, "older-session"),
+        (Self::Unnamed, "unnamed"),
+        (Self::ExternalChange, "external-change"),
+    ];
+
+    /// The word used in the database and the API.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(reason, _)| *reason == self).map_or("", |(_, word)| word)
+    }
+
+    /// Reads the word back.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == word).map(|(reason, _)| *reason)
+    }
+}
+
+/// Decides what happens to a save whose bytes are stored and sound.
+pub fn rule_on_save(guards: &Guards, key: &KeyFacts, head: &HeadFacts, save: &IncomingSave) -> Ruling {
+    if let Some(newest) = newest_of(key) {
+        let is_older = guards.order_guard && is_older_than(save, key);
+        if is_older {
+            return rule_on_older(key, newest, &save.mark);
+        }
+        if newest.digest == save.mark.digest && !makes_checkpoint_a_version(head, save) {
+            return Ruling::NothingNew;
+        }
+    }
+    match may_become_head(guards, key, head, &save.mark) {
+        Err(reason) => Ruling::KeepAside(reason),
+        Ok(()) if head.digest == save.mark.digest && head.is_version => Ruling::NothingNew,
+        Ok(()) => match save.kind {
+            SaveKind::Final => Ruling::NewVersion,
+            SaveKind::Checkpoint => Ruling::NewCheckpoint,
+        },
+    }
+}
+
+/// The newest save of a key: its final save if there is one, for that outranks every checkpoint.
+fn newest_of(key: &KeyFacts) -> Option<&SaveMark> {
+    key.newest_final.as_ref().or(key.newest_checkpoint.as_ref())
+}
+
+fn is_older_than(save: &IncomingSave, key: &KeyFacts) -> bool {
+    match (save.kind, &key.newest_final, &key.newest_checkpoint) {
+        (SaveKind::Final, Some(newest), _) => save.mark.inbox < newest.inbox,
+        (SaveKind::Final, None, _) => false,
+        (SaveKind::Checkpoint, Some(_), _) => true,
+        (SaveKind::Checkpoint, None, Some(newest)) => is_older_checkpoint(&save.mark, newest),
+        (SaveKind::Checkpoint, None, None) => false,
+    }
+}
+
+fn is_older_checkpoint(save: &SaveMark, newest: &SaveMark) -> bool {
+    let arrived_before = save.inbox < newest.inbox;
+    let (Some(saved), Some(newest_saved)) = (save.last_save, newest.last_save) else {
+        return arrived_before;
+    };
+    let apart = saved.duration_since(newest_saved);
+    if apart.is_zero() || apart.abs() > OVERTAKING_WINDOW { arrived_before } else { apart.is_negative() }
+}
+
+/// An older save that belongs to the same session is contained in the newer one; any other is news to somebody.
+fn rule_on_older(key: &KeyFacts, newest: &SaveMark, save: &SaveMark) -> Ruling {
+    let started_together = match (save.session_start, newest.session_start) {
+        (Some(saved), Some(newest)) => saved == newest,
+        _ => true,
+    };
+    let changed_before = match (save.last_save, newest.last_save) {
+        (Some(saved), Some(newest)) => saved <= newest,
+        _ => save.inbox < newest.inbox,
+    };
+    if key.bytes_kept_before {
+        Ruling::NothingNew
+    } else if key.standing == KeyStanding::Adopted {
+        Ruling::KeepAside(ConflictReason::KeyAdopted)
+    } else if started_together && changed_before && !key.base_fetched_again {
+        Ruling::FileBeside
+    } else {
+        Ruling::KeepAside(ConflictReason::OlderSession)
+    }
+}
+
+fn makes_checkpoint_a_version(head: &HeadFacts, save: &IncomingSave) -> bool {
+    save.kind == SaveKind::Final
+        && !head.is_version
+        && head.digest == save.mark.digest
+        && head.made_by_this_key.is_some()
+}
+
+fn may_become_head(
+    guards: &Guards,
+    key: &KeyFacts,
+    head: &HeadFacts,
+    save: &SaveMark,
+) -> Result<(), ConflictReason> {
+    if !guards.content_comparison {
+        return Ok(());
+    }
+    if key.standing == KeyStanding::Adopted {
+        return Err(ConflictReason::KeyAdopted);
+    }
+    if key.standing == KeyStanding::Retired && (key.another_key_is_live || head.made_by_this_key.is_none()) {
+        return Err(ConflictReason::KeyRetired);
+    }
+    match &head.made_by_this_key {
+        Some(own) if still_contains(key, own, save) => Ok(()),
+        Some(_) => Err(ConflictReason::SessionBeganAgain),
+        None if key.base == Some(head.digest) => Ok(()),
+        None => Err(ConflictReason::BaseMoved),
+    }
+}
+
+/// Whether a newer save of the same key still holds what the earlier one held.
+fn still_contains(key: &KeyFacts, earlier: &SaveMark, save: &SaveMark) -> bool {
+    if earlier.digest == save.digest {
+        return true;
+    }
+    let began_later = match (earlier.session_start, save.session_start) {
+        (Some(earlier), Some(later)) => later > earlier,
+        // Opened from its forgotten file, which holds all that came before, the server sends no history.
+        _ => false,
+    };
+    !began_later && !key.base_fetched_again
+}
+
+/// Decides what happens to a forgotten file of a key.
+///
+/// Its place in the order is that of the key's last *received* final save (the one that failed); a save received after
+/// that one is newer, so the forgotten file is then kept aside. When no final save was ever received (we were away), it
+/// is simply the newest.
+pub fn rule_on_forgotten(
+    guards: &Guards,
+    key: &KeyFacts,
+    head: &HeadFacts,
+    found: &ForgottenFacts,
+) -> Ruling {
+    if key.bytes_kept_before {
+        return Ruling::NothingNew;
+    }
+    let place = found.last_received_final.unwrap_or(found.own_number);
+    let later_save_exists = found.newest_save.is_some_and(|newest| newest > place);
+    if later_save_exists && guards.order_guard {
+        return Ruling::KeepAside(ConflictReason::OlderSession);
+    }
+    let mark = SaveMark { inbox: place, last_save: None, digest: found.digest, session_start: None };
+    rule_on_save(guards, key, head, &IncomingSave { kind: SaveKind::Final, mark })
+}
+
+/// What is known of a forgotten file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForgottenFacts {
+    /// Its bytes.
+    pub digest: Digest,
+    /// The inbox number it was given when it was found.
+    pub own_number: InboxNumber,
+    /// The last final save received under this key, whatever became of it.
+    pub last_received_final: Option<InboxNumber>,
+    /// The newest save committed under this key.
+    pub newest_save: Option<InboxNumber>,
+}
+
+/// What a final save does to its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyAfterFinal {
+    /// The server is told 0 and will forget the session: the key is spent.
+    Retire,
+    /// Nobody waits for this answer, so the server still holds the changes: the key must stay findable.
+    StayLive,
+}
+
+/// A key retires with the commit of its final save only if that save is going to be answered 0.
+pub fn key_after_final(someone_waits_for_the_answer: SomeoneWaits) -> KeyAfterFinal {
+    match someone_waits_for_the_answer {
+        SomeoneWaits::Yes => KeyAfterFinal::Retire,
+        SomeoneWaits::No => KeyAfterFinal::StayLive,
+    }
+}
+
+/// Whether a delivery of the save is still waiting for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SomeoneWaits {
+    /// A connection is open and young enough to be answered 0.
+    Yes,
+    /// All deliveries were answered otherwise, closed or lost.
+    No,
+}
+
+#[cfg(test)]
+#[path = "saves_tests.rs"]
+mod tests;
