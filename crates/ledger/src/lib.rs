@@ -1,1 +1,82 @@
-//! Documents, versions, inbox and audit trail: port, adapters, contract.
+//! The ledger: documents, versions, keys, the inbox of callbacks, kept copies and the audit trail.
+//!
+//! This is the port: what the flows need, in our words, one atomic step per method. A step happens in one transaction
+//! or not at all, and a step that returned `Ok` survives a power cut. Rules are not decided here: adapters read the
+//! facts inside the transaction and ask [`model`].
+//!
+//! The port has five parts, so that each fits a screen: [`Documents`], [`Keys`], [`Saves`], [`Publications`],
+//! [`Trail`]. Adapters stand beside it ([`sqlite`]), the suite every adapter passes is [`contract`], and
+//! [`faulty`] wraps any ledger so that its n-th call fails.
+//!
+//! Does not do: bytes (the vault), network, waiting for people.
+
+pub mod contract;
+pub mod documents;
+pub mod faulty;
+pub mod keys;
+pub mod publications;
+pub mod saves;
+pub mod sqlite;
+pub mod trail;
+
+pub use documents::Documents;
+pub use keys::Keys;
+pub use publications::Publications;
+pub use saves::Saves;
+pub use trail::Trail;
+
+/// The whole port. Flows hold an `Arc<dyn Ledger>`.
+pub trait Ledger: Documents + Keys + Saves + Publications + Trail {}
+
+impl<L: Documents + Keys + Saves + Publications + Trail> Ledger for L {}
+
+/// Why a step did not happen, by what the caller can do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// The line to the writer is too long or the lock was not had in time: try again later.
+    #[error("the ledger is busy")]
+    Busy,
+    /// The store itself fails (disk full, I/O error, closed): nothing was changed, try again later.
+    #[error("the ledger cannot be written or read")]
+    Unavailable {
+        /// What the engine said.
+        #[source]
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The thing to be created is there already.
+    #[error("{what} exists already")]
+    AlreadyExists {
+        /// The thing.
+        what: String,
+    },
+    /// The thing the step needs is not there.
+    #[error("{what} is not in the ledger")]
+    NotFound {
+        /// The thing.
+        what: String,
+    },
+    /// A row does not say what it must: somebody or something damaged the database.
+    #[error("the ledger is damaged: {what}")]
+    Damaged {
+        /// What was found.
+        what: String,
+    },
+    /// The blob is just being swept: store it again, then repeat the step.
+    #[error("the blob is being removed")]
+    BlobGoing,
+}
+
+impl LedgerError {
+    /// A missing thing, named.
+    pub fn not_found(what: impl std::fmt::Display) -> Self {
+        Self::NotFound { what: what.to_string() }
+    }
+
+    /// A damaged row, described.
+    pub fn damaged(what: impl std::fmt::Display) -> Self {
+        Self::Damaged { what: what.to_string() }
+    }
+}
+
+/// What every method returns.
+pub type Result<T> = std::result::Result<T, LedgerError>;

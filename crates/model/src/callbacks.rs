@@ -26,6 +26,8 @@ pub struct Callback {
     pub file_type: Option<String>,
     /// In 1: who is editing now. In 2, 3, 6, 7: who changed last.
     pub users: Vec<String>,
+    /// The name of the one who changed last, from `history`.
+    pub author_name: Option<String>,
     /// Time of the last change, whole seconds.
     pub last_save: Option<Timestamp>,
     /// Time of the session's first change, from `history`.
@@ -41,6 +43,25 @@ pub struct Callback {
 }
 
 impl Callback {
+    /// A callback that says nothing but its key and status.
+    pub fn bare(key: EditorKey, status: u8) -> Self {
+        Self {
+            key,
+            status,
+            url: None,
+            forms_data_url: None,
+            file_type: None,
+            users: Vec::new(),
+            author_name: None,
+            last_save: None,
+            session_start: None,
+            server_version: None,
+            history: None,
+            force_save_type: None,
+            user_data: None,
+        }
+    }
+
     /// The path of `url`: the same over all repeats of one save, while the query changes each time.
     pub fn url_path(&self) -> Option<&str> {
         self.url.as_deref().map(path_of)

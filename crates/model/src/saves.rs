@@ -5,8 +5,9 @@
 //! commit's own transaction, by this one function, for every engine.
 //!
 //! In words, for a save of key K:
-//! 1. **Order.** Final saves outrank checkpoints; final saves go by inbox number; checkpoints by `lastsave`, ties and
-//!    jumps of the server's clock by inbox number.
+//! 1. **Order.** A final save outranks every checkpoint (unless that checkpoint holds changes made after it, in a session
+//!    that went on because the server never heard our answer); final saves go by inbox number; checkpoints by
+//!    `lastsave`, ties and jumps of the server's clock by inbox number.
 //! 2. **Same bytes** as K's newest save: nothing new. (A final save equal to the checkpoint that is the head makes
 //!    that content a version, because a version is what people keep and checkpoints may be pruned.)
 //! 3. **Older** than what K already saved: filed beside it, the head stays.
@@ -155,8 +156,7 @@ impl ConflictReason {
 /// Decides what happens to a save whose bytes are stored and sound.
 pub fn rule_on_save(guards: &Guards, key: &KeyFacts, head: &HeadFacts, save: &IncomingSave) -> Ruling {
     if let Some(newest) = newest_of(key) {
-        let is_older = guards.order_guard && is_older_than(save, key);
-        if is_older {
+        if !becomes_newest(guards, key, save) {
             return rule_on_older(key, newest, &save.mark);
         }
         if newest.digest == save.mark.digest && !makes_checkpoint_a_version(head, save) {
@@ -173,19 +173,32 @@ pub fn rule_on_save(guards: &Guards, key: &KeyFacts, head: &HeadFacts, save: &In
     }
 }
 
-/// The newest save of a key: its final save if there is one, for that outranks every checkpoint.
-fn newest_of(key: &KeyFacts) -> Option<&SaveMark> {
-    key.newest_final.as_ref().or(key.newest_checkpoint.as_ref())
+/// Whether a save is the newest of its key: the order guard.
+pub fn becomes_newest(guards: &Guards, key: &KeyFacts, save: &IncomingSave) -> bool {
+    let older_than_final = key.newest_final.as_ref().is_some_and(|newest| match save.kind {
+        SaveKind::Final => save.mark.inbox < newest.inbox,
+        SaveKind::Checkpoint => !went_on_after(newest, &save.mark),
+    });
+    let older_than_checkpoint = save.kind == SaveKind::Checkpoint
+        && key.newest_checkpoint.as_ref().is_some_and(|newest| is_older_checkpoint(&save.mark, newest));
+    !guards.order_guard || !(older_than_final || older_than_checkpoint)
 }
 
-fn is_older_than(save: &IncomingSave, key: &KeyFacts) -> bool {
-    match (save.kind, &key.newest_final, &key.newest_checkpoint) {
-        (SaveKind::Final, Some(newest), _) => save.mark.inbox < newest.inbox,
-        (SaveKind::Final, None, _) => false,
-        (SaveKind::Checkpoint, Some(_), _) => true,
-        (SaveKind::Checkpoint, None, Some(newest)) => is_older_checkpoint(&save.mark, newest),
-        (SaveKind::Checkpoint, None, None) => false,
+/// The newest save of a key: its final save, unless a checkpoint was made after that.
+fn newest_of(key: &KeyFacts) -> Option<&SaveMark> {
+    match (&key.newest_final, &key.newest_checkpoint) {
+        (Some(last), Some(checkpoint)) if went_on_after(last, checkpoint) => Some(checkpoint),
+        (Some(last), _) => Some(last),
+        (None, checkpoint) => checkpoint.as_ref(),
     }
+}
+
+/// A final save holds every change up to its `lastsave`. A checkpoint with later changes of the same session can only
+/// exist because the server never heard that the final save was stored and let people go on.
+fn went_on_after(last: &SaveMark, checkpoint: &SaveMark) -> bool {
+    let same_session = last.session_start.is_some() && last.session_start == checkpoint.session_start;
+    let changed_later = last.last_save.is_some() && checkpoint.last_save > last.last_save;
+    same_session && changed_later && checkpoint.inbox > last.inbox
 }
 
 fn is_older_checkpoint(save: &SaveMark, newest: &SaveMark) -> bool {

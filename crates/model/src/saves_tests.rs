@@ -95,11 +95,31 @@ fn a_checkpoint_that_arrives_after_the_final_save_is_filed_beside_it() {
 }
 
 #[test]
-fn a_checkpoint_with_changes_newer_than_the_final_save_is_kept_aside() {
+fn a_checkpoint_of_a_session_that_went_on_after_its_final_save_moves_the_head() {
+    let last = mark(2, 9, 2);
+    let key = KeyFacts { newest_final: Some(last.clone()), ..live_key() };
+    let checkpoint = mark(3, 40, 3);
+
+    assert_eq!(
+        rule(&key, &version_head(&last), SaveKind::Checkpoint, checkpoint.clone()),
+        Ruling::NewCheckpoint
+    );
+
+    let key = KeyFacts { newest_checkpoint: Some(checkpoint.clone()), ..key };
+    assert_eq!(
+        rule(&key, &checkpoint_head(&checkpoint), SaveKind::Final, mark(4, 50, 4)),
+        Ruling::NewVersion
+    );
+}
+
+#[test]
+fn a_checkpoint_of_another_session_under_the_same_key_is_kept_aside() {
     let last = mark(2, 9, 2);
     let key = KeyFacts { newest_final: Some(last.clone()), standing: KeyStanding::Retired, ..live_key() };
+    let mut revived = mark(3, 400, 3);
+    revived.session_start = Some(at(390));
 
-    let ruling = rule(&key, &version_head(&last), SaveKind::Checkpoint, mark(3, 400, 3));
+    let ruling = rule(&key, &version_head(&last), SaveKind::Checkpoint, revived);
 
     assert_eq!(ruling, Ruling::KeepAside(ConflictReason::OlderSession));
 }

@@ -1,0 +1,73 @@
+//! What every ledger must do, as shipped code: an adapter is done when these pass.
+//!
+//! Each check gets a fresh, empty ledger. [`contract_tests!`](crate::contract_tests) makes one test of each, so that a
+//! failure has a name.
+
+mod desk;
+pub mod documents;
+pub mod keys;
+pub mod publications;
+pub mod saves;
+
+pub use desk::{Desk, environment};
+
+/// Makes a test of every check. `$make` is an expression that gives a fresh `Arc<dyn Ledger>`.
+#[macro_export]
+macro_rules! contract_tests {
+    ($make:expr) => {
+        $crate::contract_tests!(@ $make, documents, [
+            companies_and_projects_are_listed_and_unique,
+            a_document_appears_with_its_first_version,
+            a_document_needs_its_project_and_a_free_id,
+            documents_are_listed_page_by_page_within_their_company,
+            a_blob_no_row_names_is_adopted_once,
+        ]);
+        $crate::contract_tests!(@ $make, keys, [
+            an_idle_key_is_reused_while_its_base_is_the_head,
+            two_openers_get_one_key,
+            status_four_retires_nothing,
+            a_key_whose_final_save_was_answered_is_replaced,
+            a_key_whose_final_save_nobody_heard_of_stays_live,
+            opening_waits_while_a_final_save_is_open,
+            an_answer_older_than_the_newest_save_counts_for_nothing,
+            somebody_inside_a_retired_key_is_noticed,
+            keys_are_never_issued_twice,
+        ]);
+        $crate::contract_tests!(@ $make, saves, [
+            a_final_save_becomes_the_next_version,
+            a_force_save_is_a_checkpoint_and_keeps_the_version,
+            six_six_two_ends_with_the_last_content_at_the_head,
+            a_repeat_joins_the_first_and_gets_the_recorded_answer,
+            a_repeat_after_the_window_is_judged_by_its_bytes,
+            committing_twice_changes_nothing,
+            a_late_checkpoint_is_filed_beside_the_final_save,
+            a_save_of_an_unknown_key_is_adopted_and_kept_aside,
+            a_save_whose_base_moved_is_kept_as_a_conflict_copy,
+            a_save_of_an_unknown_document_is_an_orphan,
+            damaged_content_goes_to_quarantine_and_leaves_the_head,
+            a_failed_save_without_content_is_noted,
+            a_dead_link_ends_as_expired_and_a_new_delivery_starts_anew,
+            a_redelivery_retires_the_key_of_a_save_nobody_heard_of,
+            form_data_is_kept_with_its_save,
+            a_forgotten_file_becomes_a_version_once,
+            a_forgotten_file_that_is_already_kept_is_nothing_new,
+            a_damaged_forgotten_file_is_quarantined_once,
+            the_audit_chain_holds_and_nothing_contradicts_itself,
+        ]);
+        $crate::contract_tests!(@ $make, publications, [
+            a_moved_head_owes_its_publication,
+            a_publication_overtaken_by_a_save_is_still_owed,
+            an_external_change_on_the_head_becomes_a_version,
+            an_external_change_during_editing_is_kept_aside,
+        ]);
+    };
+    (@ $make:expr, $area:ident, [$($name:ident,)*]) => {
+        mod $area {
+            $(#[tokio::test]
+            async fn $name() {
+                let ledger = $make;
+                $crate::contract::$area::$name(&$crate::contract::Desk::new(ledger).await).await;
+            })*
+        }
+    };
+}

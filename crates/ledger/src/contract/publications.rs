@@ -1,0 +1,66 @@
+//! The contract about the published tree.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "the names of checks are sentences; a broken contract must stop"
+)]
+
+use model::Label;
+use model::saves::ConflictReason;
+
+use super::desk::{Desk, blob};
+use crate::documents::Keeping;
+use crate::publications::ExternalChange;
+
+pub async fn a_moved_head_owes_its_publication(desk: &Desk) {
+    let document = desk.document("12345").await;
+
+    let owed = desk.ledger.owed_publication(&document.id).await.unwrap().unwrap();
+    desk.ledger.published(&document.id, owed.label, desk.now()).await.unwrap();
+
+    assert_eq!((owed.label, owed.digest, owed.published), (Label::FIRST, document.head_digest, None));
+    assert_eq!(desk.ledger.owed_publications(10).await.unwrap(), []);
+    let key = desk.key(&document.id).await;
+    desk.save(&key, 6, b"edited").await;
+    let owed = desk.ledger.owed_publications(10).await.unwrap();
+    assert_eq!(owed[0].label.to_string(), "1.1");
+    assert_eq!(owed[0].published.as_ref().unwrap().label, Label::FIRST);
+}
+
+pub async fn a_publication_overtaken_by_a_save_is_still_owed(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let owed = desk.ledger.owed_publication(&document.id).await.unwrap().unwrap();
+    let key = desk.key(&document.id).await;
+    desk.save(&key, 2, b"edited").await;
+
+    desk.ledger.published(&document.id, owed.label, desk.now()).await.unwrap();
+
+    let still = desk.ledger.owed_publication(&document.id).await.unwrap().unwrap();
+    assert_eq!(still.label, Label::version(2));
+}
+
+pub async fn an_external_change_on_the_head_becomes_a_version(desk: &Desk) {
+    let document = desk.document("12345").await;
+    desk.ledger.published(&document.id, Label::FIRST, desk.now()).await.unwrap();
+    let change = ExternalChange { document: document.id.clone(), blob: blob(b"outside"), at: desk.now() };
+
+    let kept = desk.ledger.take_in_external(&change).await.unwrap();
+
+    assert_eq!(kept, None);
+    desk.expect_head(&document.id, "2", b"outside").await;
+    assert!(desk.ledger.knows_content(&document.id, &change.blob.digest).await.unwrap());
+    desk.expect_consistent().await;
+}
+
+pub async fn an_external_change_during_editing_is_kept_aside(desk: &Desk) {
+    let document = desk.document("12345").await;
+    desk.ledger.published(&document.id, Label::FIRST, desk.now()).await.unwrap();
+    desk.key(&document.id).await;
+    let change = ExternalChange { document: document.id.clone(), blob: blob(b"outside"), at: desk.now() };
+
+    let kept = desk.ledger.take_in_external(&change).await.unwrap().unwrap();
+
+    desk.expect_head(&document.id, "1", b"base").await;
+    let kept = desk.ledger.kept_copy(kept).await.unwrap().unwrap();
+    assert_eq!(kept.keeping, Keeping::Conflict(ConflictReason::ExternalChange));
+}

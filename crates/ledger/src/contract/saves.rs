@@ -1,0 +1,338 @@
+//! The contract about the inbox and the commit.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "the names of checks are sentences; a broken contract must stop"
+)]
+
+use model::callbacks::{Answer, AsideReason};
+use model::saves::{ConflictReason, Ruling, SaveKind};
+use model::versions::Origin;
+use model::{Digest, DocumentId, EditorKey, Label};
+
+use super::desk::{Desk, blob, granted};
+use crate::documents::{Keeping, KeptPage};
+use crate::keys::OpenGrant;
+use crate::saves::{Aside, ForgottenFile, PreparedSave, ReceiptStanding};
+
+pub async fn a_final_save_becomes_the_next_version(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+
+    let committed = desk.save(&key, 2, b"edited").await;
+
+    assert_eq!((committed.ruling, committed.answer), (Some(Ruling::NewVersion), Answer::Saved));
+    desk.expect_head(&document.id, "2", b"edited").await;
+    let content = desk.ledger.content(&document.id, Label::version(2)).await.unwrap().unwrap();
+    assert_eq!((content.origin, content.author.name.as_str()), (Origin::Save, "User One"));
+    assert_eq!(content.key, Some(key));
+}
+
+pub async fn a_force_save_is_a_checkpoint_and_keeps_the_version(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+
+    desk.save(&key, 6, b"first").await;
+    desk.save(&key, 6, b"second").await;
+
+    desk.expect_head(&document.id, "1.2", b"second").await;
+    assert_eq!(desk.labels(&document.id).await, ["1.2", "1.1", "1"]);
+    assert!(matches!(desk.open(&document.id, None).await, OpenGrant::AskServer(_)), "the session goes on");
+}
+
+pub async fn six_six_two_ends_with_the_last_content_at_the_head(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+
+    desk.save(&key, 6, b"first").await;
+    desk.save(&key, 6, b"second").await;
+    desk.save(&key, 2, b"third").await;
+
+    desk.expect_head(&document.id, "2", b"third").await;
+    assert_eq!(desk.labels(&document.id).await, ["2", "1.2", "1.1", "1"]);
+    desk.expect_consistent().await;
+}
+
+pub async fn a_repeat_joins_the_first_and_gets_the_recorded_answer(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let callback = desk.callback(&key, 2, "17");
+    let mut repeat = callback.clone();
+    repeat.url = repeat.url.map(|url| url.replace("md5=", "md5=other"));
+
+    let first = desk.receive(&callback).await;
+    let while_open = desk.receive(&repeat).await;
+    let newest_link = desk.ledger.open_saves().await.unwrap()[0].callback.url.clone();
+    let committed =
+        desk.ledger.commit_save(&desk.prepared(&first, SaveKind::Final, b"edited")).await.unwrap();
+    let after = desk.receive(&repeat).await;
+
+    assert_eq!(first.standing, ReceiptStanding::New);
+    assert_eq!((while_open.number, while_open.standing), (first.number, ReceiptStanding::Unfinished));
+    assert_eq!(newest_link, repeat.url);
+    assert_eq!((after.number, after.standing), (first.number, ReceiptStanding::Finished(committed.answer)));
+    let record = desk.ledger.save(first.number).await.unwrap().unwrap();
+    assert_eq!((record.deliveries, record.outcome.as_deref()), (3, Some("version")));
+}
+
+pub async fn a_repeat_after_the_window_is_judged_by_its_bytes(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let callback = desk.callback(&key, 2, "17");
+    let first = desk.receive(&callback).await;
+    desk.ledger.commit_save(&desk.prepared(&first, SaveKind::Final, b"edited")).await.unwrap();
+
+    desk.pass(16 * 60);
+    let late = desk.receive(&callback).await;
+    let committed = desk.ledger.commit_save(&desk.prepared(&late, SaveKind::Final, b"edited")).await.unwrap();
+
+    assert_ne!(late.number, first.number);
+    assert_eq!((committed.ruling, committed.answer), (Some(Ruling::NothingNew), Answer::Saved));
+    assert_eq!(desk.labels(&document.id).await, ["2", "1"]);
+}
+
+pub async fn committing_twice_changes_nothing(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let receipt = desk.receive(&desk.callback(&key, 2, "17")).await;
+    let prepared = desk.prepared(&receipt, SaveKind::Final, b"edited");
+
+    let first = desk.ledger.commit_save(&prepared).await.unwrap();
+    let second = desk.ledger.commit_save(&prepared).await.unwrap();
+
+    assert!(first.is_new && !second.is_new);
+    assert_eq!((second.label, second.answer), (first.label, first.answer));
+    assert_eq!(desk.labels(&document.id).await, ["2", "1"]);
+}
+
+pub async fn a_late_checkpoint_is_filed_beside_the_final_save(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let checkpoint = desk.receive(&desk.callback(&key, 6, "16")).await;
+    let last = desk.receive(&desk.callback(&key, 2, "17")).await;
+
+    desk.ledger.commit_save(&desk.prepared(&last, SaveKind::Final, b"newer")).await.unwrap();
+    let late =
+        desk.ledger.commit_save(&desk.prepared(&checkpoint, SaveKind::Checkpoint, b"older")).await.unwrap();
+
+    assert_eq!((late.ruling, late.label), (Some(Ruling::FileBeside), Label::parse("1.1")));
+    desk.expect_head(&document.id, "2", b"newer").await;
+    desk.expect_consistent().await;
+}
+
+pub async fn a_save_of_an_unknown_key_is_adopted_and_kept_aside(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let foreign = EditorKey::parse("prod_12345_edit_900.zzzzzzzzzzzz").unwrap();
+
+    let committed = desk.save(&foreign, 2, b"from another history").await;
+
+    assert_eq!(committed.ruling, Some(Ruling::KeepAside(ConflictReason::KeyAdopted)));
+    assert_eq!(committed.answer, Answer::Saved);
+    desk.expect_head(&document.id, "1", b"base").await;
+    let kept = desk.ledger.kept_copy(committed.kept.unwrap()).await.unwrap().unwrap();
+    assert_eq!((kept.blob.digest, kept.key), (Digest::of(b"from another history"), Some(foreign)));
+    desk.expect_consistent().await;
+}
+
+pub async fn a_save_whose_base_moved_is_kept_as_a_conflict_copy(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let first = desk.key(&document.id).await;
+    desk.save(&first, 2, b"first").await;
+    let second = desk.key(&document.id).await;
+    desk.save(&second, 2, b"second").await;
+
+    let late = desk.callback(&first, 2, "99");
+    let receipt = desk.receive(&late).await;
+    let committed =
+        desk.ledger.commit_save(&desk.prepared(&receipt, SaveKind::Final, b"late")).await.unwrap();
+
+    assert_eq!(committed.ruling, Some(Ruling::KeepAside(ConflictReason::KeyRetired)));
+    desk.expect_head(&document.id, "3", b"second").await;
+    let page = KeptPage { document: Some(document.id.clone()), before: None, limit: 10 };
+    assert_eq!(desk.ledger.kept_copies(&page).await.unwrap().len(), 1);
+}
+
+pub async fn a_save_of_an_unknown_document_is_an_orphan(desk: &Desk) {
+    let key = EditorKey::parse("prod_unheard-of_edit_1.aaaaaaaaaaaa").unwrap();
+    let receipt = desk.receive(&desk.callback(&key, 2, "17")).await;
+
+    let aside = Aside {
+        number: receipt.number,
+        reason: AsideReason::UnknownStatus,
+        blob: Some(blob(b"whose?")),
+        answer: Answer::TryAgain,
+        at: desk.now(),
+    };
+    let committed = desk.ledger.keep_aside(&aside).await.unwrap();
+
+    assert_eq!(receipt.document, None);
+    let kept = desk.ledger.kept_copy(committed.kept.unwrap()).await.unwrap().unwrap();
+    assert_eq!((kept.keeping, kept.document), (Keeping::Orphan, None));
+    assert_eq!(desk.ledger.totals().await.unwrap().orphans, 1);
+}
+
+pub async fn damaged_content_goes_to_quarantine_and_leaves_the_head(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let receipt = desk.receive(&desk.callback(&key, 2, "17")).await;
+    let aside = Aside {
+        number: receipt.number,
+        reason: AsideReason::Damaged,
+        blob: Some(blob(b"torn")),
+        answer: Answer::NotSaved,
+        at: desk.now(),
+    };
+
+    let first = desk.ledger.keep_aside(&aside).await.unwrap();
+    let second = desk.ledger.keep_aside(&aside).await.unwrap();
+
+    assert!(first.is_new && !second.is_new);
+    assert_eq!((first.kept, first.answer), (second.kept, Answer::NotSaved));
+    desk.expect_head(&document.id, "1", b"base").await;
+    let kept = desk.ledger.kept_copy(first.kept.unwrap()).await.unwrap().unwrap();
+    assert_eq!(kept.keeping, Keeping::Quarantine(AsideReason::Damaged));
+    assert!(matches!(desk.open(&document.id, None).await, OpenGrant::AskServer(_)), "the key is kept");
+}
+
+pub async fn a_failed_save_without_content_is_noted(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let mut callback = desk.callback(&key, 3, "17");
+    callback.url = None;
+    let receipt = desk.receive(&callback).await;
+    let aside = Aside {
+        number: receipt.number,
+        reason: AsideReason::FinalSaveFailed,
+        blob: None,
+        answer: Answer::NotSaved,
+        at: desk.now(),
+    };
+
+    let committed = desk.ledger.keep_aside(&aside).await.unwrap();
+
+    assert_eq!((committed.kept, committed.answer), (None, Answer::NotSaved));
+    let record = desk.ledger.save(receipt.number).await.unwrap().unwrap();
+    assert_eq!(record.outcome.as_deref(), Some("alert"));
+    assert!(
+        matches!(desk.open(&document.id, None).await, OpenGrant::AskServer(_)),
+        "only the server knows now"
+    );
+}
+
+pub async fn a_dead_link_ends_as_expired_and_a_new_delivery_starts_anew(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let callback = desk.callback(&key, 2, "17");
+    let first = desk.receive(&callback).await;
+
+    desk.ledger.give_up(first.number, desk.now()).await.unwrap();
+    desk.ledger.give_up(first.number, desk.now()).await.unwrap();
+    let second = desk.receive(&callback).await;
+
+    assert_eq!(desk.ledger.save(first.number).await.unwrap().unwrap().outcome.as_deref(), Some("expired"));
+    assert_ne!(second.number, first.number);
+    assert_eq!(second.standing, ReceiptStanding::New);
+    desk.expect_consistent().await;
+}
+
+pub async fn a_redelivery_retires_the_key_of_a_save_nobody_heard_of(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let receipt = desk.save_unheard(&key, b"edited").await;
+    assert!(!desk.ledger.key(&key).await.unwrap().unwrap().is_spent);
+
+    desk.ledger.acknowledge(receipt.number, desk.now()).await.unwrap();
+    desk.ledger.acknowledge(receipt.number, desk.now()).await.unwrap();
+
+    assert!(desk.ledger.key(&key).await.unwrap().unwrap().is_spent);
+    assert_eq!(granted(desk.open(&document.id, None).await).base, Label::version(2));
+    desk.expect_consistent().await;
+}
+
+pub async fn form_data_is_kept_with_its_save(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let receipt = desk.receive(&desk.callback(&key, 6, "17")).await;
+    let prepared = PreparedSave {
+        form: Some(blob(b"{\"name\":\"Ann\"}")),
+        ..desk.prepared(&receipt, SaveKind::Checkpoint, b"filled")
+    };
+
+    desk.ledger.commit_save(&prepared).await.unwrap();
+
+    let named: Vec<_> =
+        desk.ledger.blobs(None, 10).await.unwrap().into_iter().map(|blob| blob.digest).collect();
+    assert!(named.contains(&Digest::of(b"{\"name\":\"Ann\"}")));
+    desk.expect_consistent().await;
+}
+
+fn forgotten(desk: &Desk, key: &EditorKey, bytes: &[u8]) -> ForgottenFile {
+    ForgottenFile {
+        key: key.clone(),
+        document: DocumentId::parse("12345").unwrap(),
+        blob: blob(bytes),
+        damaged: None,
+        at: desk.now(),
+    }
+}
+
+pub async fn a_forgotten_file_becomes_a_version_once(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+
+    let first = desk.ledger.collect_forgotten(&forgotten(desk, &key, b"found")).await.unwrap();
+    let second = desk.ledger.collect_forgotten(&forgotten(desk, &key, b"found")).await.unwrap();
+
+    assert_eq!((first.ruling, first.label), (Some(Ruling::NewVersion), Some(Label::version(2))));
+    assert_eq!((second.ruling, second.is_new), (Some(Ruling::NothingNew), false));
+    desk.expect_head(&document.id, "2", b"found").await;
+    let content = desk.ledger.content(&document.id, Label::version(2)).await.unwrap().unwrap();
+    assert_eq!(content.origin, Origin::Recovered);
+    assert!(desk.ledger.key(&key).await.unwrap().unwrap().is_spent);
+    desk.expect_consistent().await;
+}
+
+pub async fn a_forgotten_file_that_is_already_kept_is_nothing_new(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    desk.save_unheard(&key, b"edited").await;
+
+    let committed = desk.ledger.collect_forgotten(&forgotten(desk, &key, b"edited")).await.unwrap();
+
+    assert_eq!(committed.ruling, Some(Ruling::NothingNew));
+    assert_eq!(desk.labels(&document.id).await, ["2", "1"]);
+    assert_eq!(granted(desk.open(&document.id, None).await).base, Label::version(2));
+}
+
+pub async fn a_damaged_forgotten_file_is_quarantined_once(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let torn = ForgottenFile { damaged: Some(AsideReason::Damaged), ..forgotten(desk, &key, b"torn") };
+
+    let first = desk.ledger.collect_forgotten(&torn).await.unwrap();
+    let second = desk.ledger.collect_forgotten(&torn).await.unwrap();
+
+    assert!(first.kept.is_some() && second.kept.is_none());
+    assert_eq!(desk.ledger.totals().await.unwrap().quarantined, 1);
+    desk.expect_head(&document.id, "1", b"base").await;
+    desk.expect_consistent().await;
+}
+
+pub async fn the_audit_chain_holds_and_nothing_contradicts_itself(desk: &Desk) {
+    let document = desk.document("12345").await;
+    for round in 0..5_u8 {
+        let key = desk.key(&document.id).await;
+        desk.save(&key, 6, &[round, 1]).await;
+        desk.save(&key, 2, &[round, 2]).await;
+    }
+
+    let entries = desk.ledger.audit(document.id.as_str(), 0, 1000).await.unwrap();
+    let end = model::audit::verify(entries.iter().map(|(entry, hash)| (entry, *hash))).unwrap();
+
+    assert_eq!(end, entries.last().unwrap().1);
+    // Uploaded; then per round: key issued, checkpoint, final save, key retired.
+    assert_eq!(entries.len(), 1 + 5 * 4);
+    let page = desk.ledger.audit(document.id.as_str(), 3, 2).await.unwrap();
+    assert_eq!(page.iter().map(|(entry, _)| entry.sequence).collect::<Vec<_>>(), [4, 5]);
+    desk.expect_consistent().await;
+}

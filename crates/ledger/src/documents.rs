@@ -1,0 +1,268 @@
+//! The part of the port about companies, projects, documents and their contents.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use model::callbacks::AsideReason;
+use model::names::FileName;
+use model::saves::ConflictReason;
+use model::versions::Origin;
+use model::{CompanyId, Digest, DocumentId, EditorKey, InboxNumber, Label, ProjectId};
+
+use crate::Result;
+
+/// Companies, projects, documents, and what each document holds.
+#[async_trait]
+pub trait Documents: Send + Sync {
+    /// Adds a company.
+    async fn create_company(&self, company: &Company) -> Result<()>;
+    /// All companies, by id.
+    async fn companies(&self) -> Result<Vec<Company>>;
+    /// Adds a project to a company.
+    async fn create_project(&self, project: &Project) -> Result<()>;
+    /// The projects of a company, by id.
+    async fn projects(&self, company: &CompanyId) -> Result<Vec<Project>>;
+
+    /// Adds a document with its first version: both, or neither.
+    async fn create_document(&self, new: &NewDocument) -> Result<Document>;
+    /// One document.
+    async fn document(&self, id: &DocumentId) -> Result<Option<Document>>;
+    /// A page of a company's documents, by id.
+    async fn documents(&self, page: &DocumentPage) -> Result<Vec<Document>>;
+    /// Every version and checkpoint of a document, newest first.
+    async fn contents(&self, id: &DocumentId) -> Result<Vec<Content>>;
+    /// One version or checkpoint.
+    async fn content(&self, id: &DocumentId, label: Label) -> Result<Option<Content>>;
+    /// What could not become the head: a page, newest first.
+    async fn kept_copies(&self, page: &KeptPage) -> Result<Vec<KeptCopy>>;
+    /// One kept copy.
+    async fn kept_copy(&self, number: u64) -> Result<Option<KeptCopy>>;
+    /// Keeps a blob that no row names: a conflict copy of its document, or an orphan. Already kept means nothing new.
+    async fn keep_unnamed(&self, found: &UnnamedBlob) -> Result<Option<u64>>;
+}
+
+/// A customer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Company {
+    /// Its id.
+    pub id: CompanyId,
+    /// What people call it.
+    pub name: String,
+    /// When it was added.
+    pub created_at: Timestamp,
+}
+
+/// A folder of documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    /// The company it belongs to.
+    pub company: CompanyId,
+    /// Its id, unique in the company.
+    pub id: ProjectId,
+    /// What people call it.
+    pub name: String,
+    /// When it was added.
+    pub created_at: Timestamp,
+}
+
+/// Who made a content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Author {
+    /// The id the host application knows.
+    pub id: String,
+    /// The name shown to people.
+    pub name: String,
+}
+
+impl Author {
+    /// Acts of the service itself.
+    pub fn saveguard() -> Self {
+        Self { id: "saveguard".to_owned(), name: "Saveguard".to_owned() }
+    }
+}
+
+/// A blob a row is about to name. It must be durable in the vault already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlobFacts {
+    /// The hash it lies under.
+    pub digest: Digest,
+    /// Its length.
+    pub size_bytes: u64,
+    /// What the bytes are, from the content: `docx`, `xlsx` …
+    pub file_type: String,
+    /// Findings of the office check that did not refuse it, comma-separated; empty if none.
+    pub flags: String,
+}
+
+/// A document to be added.
+#[derive(Debug, Clone)]
+pub struct NewDocument {
+    /// Its id.
+    pub id: DocumentId,
+    /// Its place.
+    pub company: CompanyId,
+    /// Its place in the company.
+    pub project: ProjectId,
+    /// Its file name.
+    pub name: FileName,
+    /// Its first content.
+    pub blob: BlobFacts,
+    /// Who uploaded it.
+    pub author: Author,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A document as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// Its id.
+    pub id: DocumentId,
+    /// Its place.
+    pub company: CompanyId,
+    /// Its place in the company.
+    pub project: ProjectId,
+    /// Its file name.
+    pub name: FileName,
+    /// When it was added.
+    pub created_at: Timestamp,
+    /// The newest version or checkpoint.
+    pub head: Label,
+    /// The head's bytes.
+    pub head_digest: Digest,
+    /// The head's length.
+    pub head_size_bytes: u64,
+    /// What the head's bytes are.
+    pub head_file_type: String,
+    /// When the head last moved.
+    pub head_moved_at: Timestamp,
+    /// The key whose save made the head, if one did.
+    pub head_key: Option<EditorKey>,
+    /// Who is editing, as the Document Server last said.
+    pub editors: Vec<String>,
+}
+
+/// Which documents to list.
+#[derive(Debug, Clone)]
+pub struct DocumentPage {
+    /// Of this company.
+    pub company: CompanyId,
+    /// Of this project only.
+    pub project: Option<ProjectId>,
+    /// After this id.
+    pub after: Option<DocumentId>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A version or checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    /// Its number.
+    pub label: Label,
+    /// How it came.
+    pub origin: Origin,
+    /// Its bytes.
+    pub blob: BlobFacts,
+    /// Who made the last change in it.
+    pub author: Author,
+    /// When it was committed, by our clock.
+    pub committed_at: Timestamp,
+    /// When its last change was made, by the Document Server's clock.
+    pub saved_at: Option<Timestamp>,
+    /// The key it was saved under.
+    pub key: Option<EditorKey>,
+    /// The callback it came with.
+    pub inbox: Option<InboxNumber>,
+    /// Whether it arrived late and was filed beside a newer one without moving the head.
+    pub is_filed_beside: bool,
+    /// The Document Server's list of who changed what, as sent.
+    pub history: Option<String>,
+    /// Version of the server that wrote it.
+    pub server_version: Option<String>,
+}
+
+/// Why something is kept outside the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    /// A good content that may not become the head by itself.
+    Conflict(ConflictReason),
+    /// A damaged or failed save.
+    Quarantine(AsideReason),
+    /// Bytes whose document cannot be told.
+    Orphan,
+}
+
+impl Keeping {
+    /// The word for the kind: `conflict`, `quarantine`, `orphan`.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Conflict(_) => "conflict",
+            Self::Quarantine(_) => "quarantine",
+            Self::Orphan => "orphan",
+        }
+    }
+
+    /// The word for the reason.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Conflict(reason) => reason.as_str(),
+            Self::Quarantine(reason) => reason.as_str(),
+            Self::Orphan => "unknown-document",
+        }
+    }
+
+    /// Reads both words back.
+    pub fn parse(kind: &str, reason: &str) -> Option<Self> {
+        match kind {
+            "conflict" => ConflictReason::parse(reason).map(Self::Conflict),
+            "quarantine" => AsideReason::parse(reason).map(Self::Quarantine),
+            "orphan" => Some(Self::Orphan),
+            _ => None,
+        }
+    }
+}
+
+/// Bytes that could not become the head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptCopy {
+    /// Its number.
+    pub number: u64,
+    /// Whose it is; unknown for an orphan.
+    pub document: Option<DocumentId>,
+    /// Why it is kept.
+    pub keeping: Keeping,
+    /// The bytes.
+    pub blob: BlobFacts,
+    /// The key it came under.
+    pub key: Option<EditorKey>,
+    /// The callback it came with.
+    pub inbox: Option<InboxNumber>,
+    /// Who made the last change in it.
+    pub author: Author,
+    /// When it was kept.
+    pub kept_at: Timestamp,
+}
+
+/// Which kept copies to list.
+#[derive(Debug, Clone)]
+pub struct KeptPage {
+    /// Of this document only.
+    pub document: Option<DocumentId>,
+    /// Older than this number.
+    pub before: Option<u64>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A blob found in the vault without a row that names it.
+#[derive(Debug, Clone)]
+pub struct UnnamedBlob {
+    /// The bytes.
+    pub blob: BlobFacts,
+    /// The document its sidecar names.
+    pub document: Option<DocumentId>,
+    /// The key its sidecar names.
+    pub key: Option<EditorKey>,
+    /// When it was found.
+    pub at: Timestamp,
+}

@@ -1,0 +1,106 @@
+//! A ledger around a ledger whose n-th call fails, for tests of flows.
+//!
+//! Guarantees: a call that fails *before* did nothing; one that fails *after* did everything and its caller does not
+//! know. Which call it is, [`Faults`] says.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use model::audit::Entry;
+use model::{CompanyId, Digest, DocumentId, EditorKey, InboxNumber, Label};
+use steps::{Fault, Faults};
+
+use crate::documents::{
+    Company, Content, Document, DocumentPage, KeptCopy, KeptPage, NewDocument, Project, UnnamedBlob,
+};
+use crate::keys::{KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey};
+use crate::publications::{ExternalChange, Owed};
+use crate::saves::{Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord};
+use crate::trail::{BlobRecord, Inconsistency, Totals};
+use crate::{Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Trail};
+
+/// A ledger whose calls may fail.
+pub struct Faulty {
+    inner: Arc<dyn Ledger>,
+    faults: Arc<Faults>,
+}
+
+impl Faulty {
+    /// Wraps a ledger.
+    pub fn new(inner: Arc<dyn Ledger>, faults: Arc<Faults>) -> Self {
+        Self { inner, faults }
+    }
+}
+
+fn injected() -> LedgerError {
+    LedgerError::Unavailable { cause: "injected by a test".into() }
+}
+
+macro_rules! faulty {
+    ($part:ident { $(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)* }) => {
+        #[async_trait]
+        impl $part for Faulty {
+            $(async fn $name(&self, $($arg: $type),*) -> Result<$result> {
+                match self.faults.next(concat!("ledger.", stringify!($name))) {
+                    Fault::None => self.inner.$name($($arg),*).await,
+                    Fault::Before => Err(injected()),
+                    Fault::After => self.inner.$name($($arg),*).await.and_then(|_| Err(injected())),
+                }
+            })*
+        }
+    };
+}
+
+faulty!(Documents {
+    fn create_company(company: &Company) -> ();
+    fn companies() -> Vec<Company>;
+    fn create_project(project: &Project) -> ();
+    fn projects(company: &CompanyId) -> Vec<Project>;
+    fn create_document(new: &NewDocument) -> Document;
+    fn document(id: &DocumentId) -> Option<Document>;
+    fn documents(page: &DocumentPage) -> Vec<Document>;
+    fn contents(id: &DocumentId) -> Vec<Content>;
+    fn content(id: &DocumentId, label: Label) -> Option<Content>;
+    fn kept_copies(page: &KeptPage) -> Vec<KeptCopy>;
+    fn kept_copy(number: u64) -> Option<KeptCopy>;
+    fn keep_unnamed(found: &UnnamedBlob) -> Option<u64>;
+});
+
+faulty!(Keys {
+    fn open_for_editing(request: &OpenRequest) -> OpenGrant;
+    fn note_view_key(view: &ViewKey) -> ();
+    fn key(key: &EditorKey) -> Option<KeyRecord>;
+    fn live_keys() -> Vec<KeyRecord>;
+    fn note_presence(presence: &Presence) -> KeyStandingNow;
+    fn note_base_fetched(key: &EditorKey, at: Timestamp) -> ();
+    fn retire_key(retirement: &Retirement) -> bool;
+});
+
+faulty!(Saves {
+    fn receive(arrival: &Arrival) -> Receipt;
+    fn commit_save(save: &PreparedSave) -> Committed;
+    fn keep_aside(aside: &Aside) -> Committed;
+    fn acknowledge(number: InboxNumber, at: Timestamp) -> ();
+    fn give_up(number: InboxNumber, at: Timestamp) -> ();
+    fn open_saves() -> Vec<OpenSave>;
+    fn save(number: InboxNumber) -> Option<SaveRecord>;
+    fn collect_forgotten(found: &ForgottenFile) -> Committed;
+});
+
+faulty!(Publications {
+    fn owed_publications(limit: u32) -> Vec<Owed>;
+    fn owed_publication(document: &DocumentId) -> Option<Owed>;
+    fn published(document: &DocumentId, label: Label, at: Timestamp) -> ();
+    fn knows_content(document: &DocumentId, digest: &Digest) -> bool;
+    fn take_in_external(change: &ExternalChange) -> Option<u64>;
+    fn owe_publication(document: &DocumentId, at: Timestamp) -> ();
+});
+
+faulty!(Trail {
+    fn audit(chain: &str, after: u64, limit: u32) -> Vec<(Entry, Digest)>;
+    fn blobs(after: Option<&Digest>, limit: u32) -> Vec<BlobRecord>;
+    fn document_ids(after: Option<&DocumentId>, limit: u32) -> Vec<DocumentId>;
+    fn inconsistencies() -> Vec<Inconsistency>;
+    fn totals() -> Totals;
+});

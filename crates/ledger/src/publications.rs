@@ -1,0 +1,68 @@
+//! The part of the port about the published tree: what it owes, and what was published.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use model::names::FileName;
+use model::{CompanyId, Digest, DocumentId, Label, ProjectId};
+
+use crate::Result;
+use crate::documents::BlobFacts;
+
+/// What the published tree must show.
+#[async_trait]
+pub trait Publications: Send + Sync {
+    /// Documents whose published file is not the head, longest owed first.
+    async fn owed_publications(&self, limit: u32) -> Result<Vec<Owed>>;
+    /// What the tree owes for one document, if anything.
+    async fn owed_publication(&self, document: &DocumentId) -> Result<Option<Owed>>;
+    /// This content is published now. If the head moved meanwhile, the document still owes.
+    async fn published(&self, document: &DocumentId, label: Label, at: Timestamp) -> Result<()>;
+    /// Whether these bytes are a content or a kept copy of this document.
+    async fn knows_content(&self, document: &DocumentId, digest: &Digest) -> Result<bool>;
+    /// Bytes that replaced ours in the tree become the head if nothing happened since, else a conflict copy (whose
+    /// number is returned).
+    async fn take_in_external(&self, change: &ExternalChange) -> Result<Option<u64>>;
+    /// The tree does not show the head of this document any more: it owes it (repair).
+    async fn owe_publication(&self, document: &DocumentId, at: Timestamp) -> Result<()>;
+}
+
+/// A publication that is owed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owed {
+    /// The document.
+    pub document: DocumentId,
+    /// Its place.
+    pub company: CompanyId,
+    /// Its place in the company.
+    pub project: ProjectId,
+    /// Its file name.
+    pub name: FileName,
+    /// The content to publish.
+    pub label: Label,
+    /// Its bytes.
+    pub digest: Digest,
+    /// When it was committed.
+    pub committed_at: Timestamp,
+    /// What is published now, as far as we know.
+    pub published: Option<PublishedNow>,
+}
+
+/// What the tree shows, as far as we know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublishedNow {
+    /// The content.
+    pub label: Label,
+    /// When it was committed: the time in the name of its backup.
+    pub committed_at: Timestamp,
+}
+
+/// Bytes found in the tree that are not ours.
+#[derive(Debug, Clone)]
+pub struct ExternalChange {
+    /// The document.
+    pub document: DocumentId,
+    /// The bytes, durable in the vault.
+    pub blob: BlobFacts,
+    /// When they were found.
+    pub at: Timestamp,
+}

@@ -1,0 +1,163 @@
+//! The part of the port about callbacks: the inbox, the commit, and what is kept aside.
+
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+use model::callbacks::{Answer, AsideReason, Callback};
+use model::saves::{Ruling, SaveKind, SomeoneWaits};
+use model::{DocumentId, EditorKey, InboxNumber, Label};
+
+use crate::Result;
+use crate::documents::BlobFacts;
+
+/// The inbox and the commit. Every method may be repeated after a crash; the second time changes nothing.
+#[async_trait]
+pub trait Saves: Send + Sync {
+    /// Writes a callback down before it is worked on, or recognises it as a repeat.
+    async fn receive(&self, arrival: &Arrival) -> Result<Receipt>;
+    /// The commit point of a save: order guard, version or kept copy, head, key, answer and audit in one transaction.
+    async fn commit_save(&self, save: &PreparedSave) -> Result<Committed>;
+    /// Ends a callback whose content may never become the head, or that brought none: quarantine or orphan, and alert.
+    async fn keep_aside(&self, aside: &Aside) -> Result<Committed>;
+    /// A final save is about to be answered 0 by a later delivery: the key retires now.
+    async fn acknowledge(&self, number: InboxNumber, at: Timestamp) -> Result<()>;
+    /// The link is dead and the bytes never came: the row ends as expired, announced.
+    async fn give_up(&self, number: InboxNumber, at: Timestamp) -> Result<()>;
+    /// Callbacks that were received and not finished, in order of arrival.
+    async fn open_saves(&self) -> Result<Vec<OpenSave>>;
+    /// One callback.
+    async fn save(&self, number: InboxNumber) -> Result<Option<SaveRecord>>;
+    /// The commit point of a forgotten file; its key is spent from then on.
+    async fn collect_forgotten(&self, found: &ForgottenFile) -> Result<Committed>;
+}
+
+/// A verified callback that carries or announces a save.
+#[derive(Debug, Clone)]
+pub struct Arrival {
+    /// Its verified fields.
+    pub callback: Callback,
+    /// The document its key names; `None` if the key cannot be read.
+    pub document: Option<DocumentId>,
+    /// When it arrived.
+    pub at: Timestamp,
+    /// How long a repeat is recognised by its identity; later the bytes decide, for paths are reused.
+    pub identity_window: SignedDuration,
+}
+
+/// What the inbox says of a callback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// Its place in the order of arrival.
+    pub number: InboxNumber,
+    /// New, being worked on, or finished.
+    pub standing: ReceiptStanding,
+    /// Its document; `None` if there is no such document: an orphan.
+    pub document: Option<DocumentId>,
+}
+
+/// Where a received callback stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceiptStanding {
+    /// Seen for the first time.
+    New,
+    /// A repeat of one that is not finished.
+    Unfinished,
+    /// A repeat of one that is finished, with its recorded answer.
+    Finished(Answer),
+}
+
+/// A save whose bytes are durable in the vault and sound.
+#[derive(Debug, Clone)]
+pub struct PreparedSave {
+    /// Its callback.
+    pub number: InboxNumber,
+    /// Final or checkpoint.
+    pub kind: SaveKind,
+    /// The bytes.
+    pub blob: BlobFacts,
+    /// The data of a submitted form, if it was one.
+    pub form: Option<BlobFacts>,
+    /// Whether a delivery of it waits for the answer 0.
+    pub someone_waits: SomeoneWaits,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What became of a callback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// Its document, if it has one.
+    pub document: Option<DocumentId>,
+    /// What was done with the content; `None` if it brought none or went aside.
+    pub ruling: Option<Ruling>,
+    /// The version or checkpoint it became.
+    pub label: Option<Label>,
+    /// The number of the kept copy it became.
+    pub kept: Option<u64>,
+    /// What the Document Server is told.
+    pub answer: Answer,
+    /// Whether this very call did it; `false` if it had been done before.
+    pub is_new: bool,
+}
+
+/// A callback that must not touch the head.
+#[derive(Debug, Clone)]
+pub struct Aside {
+    /// Its callback.
+    pub number: InboxNumber,
+    /// Why.
+    pub reason: AsideReason,
+    /// The bytes, if any came.
+    pub blob: Option<BlobFacts>,
+    /// What the Document Server is told.
+    pub answer: Answer,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A callback that was received and not finished.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenSave {
+    /// Its place in the order of arrival.
+    pub number: InboxNumber,
+    /// Its document; `None` for an orphan.
+    pub document: Option<DocumentId>,
+    /// Its verified fields, with the newest link.
+    pub callback: Callback,
+    /// When its newest link was received.
+    pub link_received_at: Timestamp,
+}
+
+/// A callback and its end, for inspection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SaveRecord {
+    /// Its place in the order of arrival.
+    pub number: InboxNumber,
+    /// The key it came under.
+    pub key: EditorKey,
+    /// The status as sent.
+    pub status: u8,
+    /// When it first arrived.
+    pub received_at: Timestamp,
+    /// How often it was delivered.
+    pub deliveries: u32,
+    /// How it ended: `version`, `checkpoint`, `filed`, `conflict`, `quarantine`, `orphan`, `nothing-new`, `alert`,
+    /// `expired`; `None` while open.
+    pub outcome: Option<String>,
+    /// What the Document Server is told.
+    pub answer: Option<Answer>,
+}
+
+/// A forgotten file, durable in the vault.
+#[derive(Debug, Clone)]
+pub struct ForgottenFile {
+    /// The key it lies under.
+    pub key: EditorKey,
+    /// The document the key names.
+    pub document: DocumentId,
+    /// The bytes.
+    pub blob: BlobFacts,
+    /// Whether the office check refused it.
+    pub damaged: Option<AsideReason>,
+    /// When it was found.
+    pub at: Timestamp,
+}

@@ -1,0 +1,410 @@
+//! The commit on SQLite: the one place where bytes become history.
+//!
+//! Each function is one step of the port and runs inside one transaction: read the facts, ask the rule, write what it
+//! says, write down how the callback ended, append to the audit trail. Repeating any of them changes nothing.
+
+use jiff::{SignedDuration, Timestamp};
+use model::callbacks::{Answer, Callback};
+use model::saves::{ForgottenFacts, IncomingSave, KeyAfterFinal, Ruling, SaveKind, SaveMark};
+use model::saves::{becomes_newest, key_after_final, rule_on_forgotten, rule_on_save};
+use model::versions::Origin;
+use model::{DocumentId, EditorKey, InboxNumber, Label};
+use rusqlite::{Connection, params};
+use serde_json::json;
+
+use super::audit::{Act, append};
+use super::contents::{self, NewContent, NewKept};
+use super::inbox::{self, End, InboxRow};
+use super::rows::{Stored, ms, optional};
+use super::{Shared, facts, keys};
+use crate::documents::{Author, BlobFacts, Keeping};
+use crate::saves::{Arrival, Aside, Committed, ForgottenFile, PreparedSave};
+use crate::{LedgerError, Result};
+
+/// Commits a save: order guard, version or kept copy, head, key, answer, audit.
+pub(super) fn commit_save(
+    connection: &Connection,
+    shared: &Shared,
+    save: &PreparedSave,
+) -> Result<Committed> {
+    let row = inbox::load(connection, save.number)?;
+    if let Some(end) = row.end {
+        return Ok(end);
+    }
+    let document = row.document.clone().ok_or_else(|| LedgerError::not_found("the document of an orphan"))?;
+    contents::name_blob(connection, &save.blob, save.at)?;
+    let incoming = IncomingSave { kind: save.kind, mark: mark_of(&row, &save.blob) };
+
+    let key = facts::of_key(connection, &row.callback.key, &save.blob.digest)?;
+    let (_, head) = facts::of_head(connection, &document, &row.callback.key)?;
+    let ruling = rule_on_save(&shared.guards, &key, &head, &incoming);
+    let origin = match save.kind {
+        SaveKind::Final => Origin::Save,
+        SaveKind::Checkpoint => Origin::ForceSave,
+    };
+    let placing = Placing {
+        document: &document,
+        callback: &row.callback,
+        blob: &save.blob,
+        origin,
+        mark: &incoming.mark,
+    };
+    let committed = place(connection, &placing, ruling, save.at)?;
+
+    if becomes_newest(&shared.guards, &key, &incoming) {
+        keys::note_newest(connection, &row.callback.key, &incoming, save.at)?;
+    }
+    if let Some(form) = &save.form {
+        contents::add_form(connection, &document, save.number, form, save.at)?;
+    }
+    let is_answered =
+        save.kind == SaveKind::Final && key_after_final(save.someone_waits) == KeyAfterFinal::Retire;
+    if is_answered {
+        keys::settle(connection, &row.callback.key, "final save answered", save.at)?;
+    }
+    let answered_at = is_answered.then_some(save.at);
+    inbox::finish(
+        connection,
+        save.number,
+        outcome_of(ruling),
+        &End { committed: &committed, at: save.at, answered_at },
+    )?;
+    Ok(committed)
+}
+
+fn mark_of(row: &InboxRow, blob: &BlobFacts) -> SaveMark {
+    SaveMark {
+        inbox: row.number,
+        last_save: row.callback.last_save,
+        digest: blob.digest,
+        session_start: row.callback.session_start,
+    }
+}
+
+fn outcome_of(ruling: Ruling) -> &'static str {
+    match ruling {
+        Ruling::NothingNew => "nothing-new",
+        Ruling::NewVersion => "version",
+        Ruling::NewCheckpoint => "checkpoint",
+        Ruling::FileBeside => "filed",
+        Ruling::KeepAside(_) => "conflict",
+    }
+}
+
+/// A content on its way into the history.
+struct Placing<'a> {
+    document: &'a DocumentId,
+    callback: &'a Callback,
+    blob: &'a BlobFacts,
+    origin: Origin,
+    mark: &'a SaveMark,
+}
+
+/// Writes what the rule says: a version, a checkpoint, a filed content, a conflict copy, or nothing.
+fn place(connection: &Connection, placing: &Placing<'_>, ruling: Ruling, at: Timestamp) -> Result<Committed> {
+    let (label, kept) = match ruling {
+        Ruling::NothingNew => (None, None),
+        Ruling::NewVersion => (Some(contents::next_version(connection, placing.document)?), None),
+        Ruling::NewCheckpoint => (Some(next_checkpoint_on_head(connection, placing.document)?), None),
+        Ruling::FileBeside => (Some(next_checkpoint_on_base(connection, placing)?), None),
+        Ruling::KeepAside(reason) => (None, Some(keep(connection, placing, Keeping::Conflict(reason), at)?)),
+    };
+    let moves_head = matches!(ruling, Ruling::NewVersion | Ruling::NewCheckpoint);
+    if let Some(label) = label {
+        add(connection, placing, label, &When { at, is_filed_beside: !moves_head })?;
+        if moves_head {
+            contents::move_head(connection, placing.document, label, at)?;
+        }
+    }
+    let details = json!({
+        "outcome": outcome_of(ruling),
+        "reason": if let Ruling::KeepAside(reason) = ruling { Some(reason.as_str()) } else { None },
+        "label": label.map(|label| label.to_string()),
+        "kept": kept,
+        "digest": placing.blob.digest.to_string(),
+        "sizeBytes": placing.blob.size_bytes,
+        "key": placing.callback.key.as_str(),
+        "status": placing.callback.status,
+        "inbox": placing.mark.inbox.0,
+    });
+    let actor = placing.callback.users.first().map_or("document-server", String::as_str);
+    append(connection, &Act { document: placing.document, at, actor, action: "save-committed", details })?;
+    let document = Some(placing.document.clone());
+    Ok(Committed { document, ruling: Some(ruling), label, kept, answer: Answer::Saved, is_new: true })
+}
+
+struct When {
+    at: Timestamp,
+    is_filed_beside: bool,
+}
+
+fn add(connection: &Connection, placing: &Placing<'_>, label: Label, when: &When) -> Result<()> {
+    let callback = placing.callback;
+    contents::add_content(
+        connection,
+        &NewContent {
+            document: placing.document,
+            label,
+            origin: placing.origin,
+            blob: placing.blob,
+            author: &author_of(callback),
+            committed_at: when.at,
+            saved_at: callback.last_save,
+            session_start: callback.session_start,
+            key: Some(&callback.key),
+            inbox: Some(placing.mark.inbox),
+            is_filed_beside: when.is_filed_beside,
+            history: callback.history.as_deref(),
+            server_version: callback.server_version.as_deref(),
+        },
+    )
+}
+
+fn author_of(callback: &Callback) -> Author {
+    let id = callback.users.first().cloned().unwrap_or_default();
+    Author { name: callback.author_name.clone().unwrap_or_else(|| id.clone()), id }
+}
+
+fn next_checkpoint_on_head(connection: &Connection, document: &DocumentId) -> Result<Label> {
+    let head = contents::head_of(connection, document)?;
+    contents::next_checkpoint(connection, document, head.version)
+}
+
+/// A late checkpoint is numbered inside the version its session started from.
+fn next_checkpoint_on_base(connection: &Connection, placing: &Placing<'_>) -> Result<Label> {
+    let base = facts::base_of(connection, &placing.callback.key)?;
+    let version = match base {
+        Some(base) => base.version,
+        None => contents::head_of(connection, placing.document)?.version,
+    };
+    contents::next_checkpoint(connection, placing.document, version)
+}
+
+fn keep(connection: &Connection, placing: &Placing<'_>, keeping: Keeping, at: Timestamp) -> Result<u64> {
+    contents::keep_copy(
+        connection,
+        &NewKept {
+            document: Some(placing.document),
+            keeping,
+            blob: placing.blob,
+            author: &author_of(placing.callback),
+            kept_at: at,
+            key: Some(&placing.callback.key),
+            inbox: Some(placing.mark.inbox),
+        },
+    )
+}
+
+/// Ends a callback whose content must not touch the head, or that brought none.
+pub(super) fn keep_aside(connection: &Connection, aside: &Aside) -> Result<Committed> {
+    let row = inbox::load(connection, aside.number)?;
+    if let Some(end) = row.end {
+        return Ok(end);
+    }
+    let keeping = match &row.document {
+        Some(_) => Keeping::Quarantine(aside.reason),
+        None => Keeping::Orphan,
+    };
+    let kept = match &aside.blob {
+        Some(blob) => Some(keep_bytes(connection, &row, keeping, (blob, aside.at))?),
+        None => None,
+    };
+    let outcome = if kept.is_some() { keeping.kind() } else { "alert" };
+    if let Some(document) = &row.document {
+        let details = json!({
+            "outcome": outcome,
+            "reason": keeping.reason(),
+            "kept": kept,
+            "digest": aside.blob.as_ref().map(|blob| blob.digest.to_string()),
+            "key": row.callback.key.as_str(),
+            "status": row.callback.status,
+            "inbox": aside.number.0,
+        });
+        append(
+            connection,
+            &Act { document, at: aside.at, actor: "document-server", action: "save-kept-aside", details },
+        )?;
+    }
+    let committed = Committed {
+        document: row.document,
+        ruling: None,
+        label: None,
+        kept,
+        answer: aside.answer,
+        is_new: true,
+    };
+    inbox::finish(
+        connection,
+        aside.number,
+        outcome,
+        &End { committed: &committed, at: aside.at, answered_at: None },
+    )?;
+    Ok(committed)
+}
+
+/// Quarantined bytes are kept once per key, however often they come.
+fn keep_bytes(
+    connection: &Connection,
+    row: &InboxRow,
+    keeping: Keeping,
+    (blob, at): (&BlobFacts, Timestamp),
+) -> Result<u64> {
+    if let Some(kept) = contents::kept_under_key(connection, &row.callback.key, &blob.digest)? {
+        return Ok(kept);
+    }
+    contents::name_blob(connection, blob, at)?;
+    contents::keep_copy(
+        connection,
+        &NewKept {
+            document: row.document.as_ref(),
+            keeping,
+            blob,
+            author: &author_of(&row.callback),
+            kept_at: at,
+            key: Some(&row.callback.key),
+            inbox: Some(row.number),
+        },
+    )
+}
+
+/// A later delivery of a committed final save is about to be answered 0: the key retires now.
+pub(super) fn acknowledge(connection: &Connection, number: InboxNumber, at: Timestamp) -> Result<()> {
+    let row = inbox::load(connection, number)?;
+    let is_saved = row.end.as_ref().is_some_and(|end| end.answer == Answer::Saved);
+    if row.callback.status != 2 || !is_saved {
+        return Ok(());
+    }
+    connection
+        .prepare_cached("UPDATE inbox SET answered_ms = coalesce(answered_ms, ?2) WHERE number = ?1")?
+        .execute(params![Stored(number), ms(at)])?;
+    keys::settle(connection, &row.callback.key, "final save answered", at)
+}
+
+/// The link is dead and the bytes never came.
+pub(super) fn give_up(connection: &Connection, number: InboxNumber, at: Timestamp) -> Result<()> {
+    let row = inbox::load(connection, number)?;
+    if row.end.is_some() {
+        return Ok(());
+    }
+    connection
+        .prepare_cached(
+            "UPDATE inbox SET outcome = 'expired', answer = 'try-again', finished_ms = ?2 WHERE number = ?1",
+        )?
+        .execute(params![Stored(number), ms(at)])?;
+    if let Some(document) = &row.document {
+        let details =
+            json!({ "key": row.callback.key.as_str(), "status": row.callback.status, "inbox": number.0 });
+        append(connection, &Act { document, at, actor: "saveguard", action: "save-expired", details })?;
+    }
+    Ok(())
+}
+
+/// Commits a forgotten file; the key is settled with it.
+pub(super) fn collect_forgotten(
+    connection: &Connection,
+    shared: &Shared,
+    found: &ForgottenFile,
+) -> Result<Committed> {
+    keys::adopt_if_unknown(connection, &found.document, &found.key, found.at)?;
+    let key = facts::of_key(connection, &found.key, &found.blob.digest)?;
+    let callback = forgotten_callback(connection, &found.key)?;
+    let committed = if key.bytes_kept_before {
+        nothing_new(&found.document)
+    } else {
+        contents::name_blob(connection, &found.blob, found.at)?;
+        let number = write_down_forgotten(connection, found, &callback)?;
+        match found.damaged {
+            Some(reason) => {
+                let answer = Answer::NotSaved;
+                keep_aside(
+                    connection,
+                    &Aside { number, reason, blob: Some(found.blob.clone()), answer, at: found.at },
+                )?
+            }
+            None => commit_forgotten(connection, shared, found, (&callback, number))?,
+        }
+    };
+    keys::settle(connection, &found.key, "forgotten file collected", found.at)?;
+    Ok(committed)
+}
+
+fn nothing_new(document: &DocumentId) -> Committed {
+    let ruling = Some(Ruling::NothingNew);
+    Committed {
+        document: Some(document.clone()),
+        ruling,
+        label: None,
+        kept: None,
+        answer: Answer::Saved,
+        is_new: false,
+    }
+}
+
+fn commit_forgotten(
+    connection: &Connection,
+    shared: &Shared,
+    found: &ForgottenFile,
+    (callback, number): (&Callback, InboxNumber),
+) -> Result<Committed> {
+    let key = facts::of_key(connection, &found.key, &found.blob.digest)?;
+    let (_, head) = facts::of_head(connection, &found.document, &found.key)?;
+    let places = keys::places_of(connection, &found.key)?;
+    let ruling = rule_on_forgotten(
+        &shared.guards,
+        &key,
+        &head,
+        &ForgottenFacts {
+            digest: found.blob.digest,
+            own_number: number,
+            last_received_final: places.last_received_final,
+            newest_save: places.newest_save,
+        },
+    );
+    let mark = SaveMark { inbox: number, last_save: None, digest: found.blob.digest, session_start: None };
+    let placing = Placing {
+        document: &found.document,
+        callback,
+        blob: &found.blob,
+        origin: Origin::Recovered,
+        mark: &mark,
+    };
+    let committed = place(connection, &placing, ruling, found.at)?;
+    if matches!(ruling, Ruling::NewVersion) {
+        keys::note_newest(connection, &found.key, &IncomingSave { kind: SaveKind::Final, mark }, found.at)?;
+    }
+    inbox::finish(
+        connection,
+        number,
+        outcome_of(ruling),
+        &End { committed: &committed, at: found.at, answered_at: None },
+    )?;
+    Ok(committed)
+}
+
+/// A forgotten file has no callback of its own; who worked on it is known from the last one of its key.
+fn forgotten_callback(connection: &Connection, key: &EditorKey) -> Result<Callback> {
+    let found = connection
+        .prepare_cached("SELECT callback FROM inbox WHERE key = ?1 ORDER BY number DESC LIMIT 1")?
+        .query_row([key.as_str()], |row| row.get::<_, String>(0));
+    let mut callback = match optional(found)? {
+        Some(text) => super::callback_text::read(&text)?,
+        None => Callback { users: keys::last_users(connection, key)?, ..Callback::bare(key.clone(), 2) },
+    };
+    callback.status = 2;
+    callback.url = None;
+    Ok(callback)
+}
+
+fn write_down_forgotten(
+    connection: &Connection,
+    found: &ForgottenFile,
+    callback: &Callback,
+) -> Result<InboxNumber> {
+    let arrival = Arrival {
+        callback: callback.clone(),
+        document: Some(found.document.clone()),
+        at: found.at,
+        identity_window: SignedDuration::ZERO,
+    };
+    inbox::write_down(connection, &arrival, Some(&found.document))
+}

@@ -1,0 +1,106 @@
+//! Reads the facts that the rules of `model` decide by, inside the step's own transaction.
+
+use model::saves::{HeadFacts, KeyFacts, KeyStanding, SaveMark};
+use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
+use rusqlite::{Connection, Row, params};
+
+use super::rows::{Stored, get, get_optional, label, optional};
+use crate::{LedgerError, Result};
+
+/// What is known of a key, as far as a save with these bytes is concerned.
+pub(super) fn of_key(connection: &Connection, key: &EditorKey, digest: &Digest) -> Result<KeyFacts> {
+    let mut facts =
+        connection.prepare_cached("SELECT * FROM keys WHERE key = ?1")?.query_row([key.as_str()], |row| {
+            Ok(KeyFacts {
+                standing: standing(&row.get::<_, String>("state")?),
+                another_key_is_live: false,
+                base: get_optional(row, "base_digest")?,
+                newest_final: mark(row, "final")?,
+                newest_checkpoint: mark(row, "checkpoint")?,
+                base_fetched_again: row.get::<_, Option<i64>>("base_fetched_again_ms")?.is_some(),
+                bytes_kept_before: false,
+            })
+        })?;
+    facts.another_key_is_live = exists(
+        connection,
+        "SELECT 1 FROM keys WHERE document = (SELECT document FROM keys WHERE key = ?1)
+         AND key <> ?1 AND state = 'live' AND mode = 'edit'",
+        params![key.as_str()],
+    )?;
+    facts.bytes_kept_before = bytes_kept_before(connection, key, digest)?;
+    Ok(facts)
+}
+
+fn bytes_kept_before(connection: &Connection, key: &EditorKey, digest: &Digest) -> Result<bool> {
+    exists(
+        connection,
+        "SELECT 1 FROM contents WHERE key = ?1 AND digest = ?2 UNION ALL SELECT 1 FROM kept WHERE key = ?1 AND digest = ?2",
+        params![key.as_str(), Stored(*digest)],
+    )
+}
+
+pub(super) fn exists(connection: &Connection, query: &str, values: impl rusqlite::Params) -> Result<bool> {
+    Ok(connection.prepare_cached(query)?.exists(values)?)
+}
+
+pub(super) fn standing(state: &str) -> KeyStanding {
+    match state {
+        "live" => KeyStanding::Live,
+        "adopted" => KeyStanding::Adopted,
+        _ => KeyStanding::Retired,
+    }
+}
+
+/// The newest save of a kind, from the columns that begin with its name.
+fn mark(row: &Row<'_>, kind: &str) -> rusqlite::Result<Option<SaveMark>> {
+    let Some(inbox) = get_optional(row, &format!("{kind}_inbox"))? else {
+        return Ok(None);
+    };
+    Ok(Some(SaveMark {
+        inbox,
+        last_save: get_optional(row, &format!("{kind}_saved_ms"))?,
+        digest: get(row, &format!("{kind}_digest"))?,
+        session_start: get_optional(row, &format!("{kind}_start_ms"))?,
+    }))
+}
+
+/// The head, and the save that made it if it came under this key.
+pub(super) fn of_head(
+    connection: &Connection,
+    document: &DocumentId,
+    key: &EditorKey,
+) -> Result<(Label, HeadFacts)> {
+    connection
+        .prepare_cached(
+            "SELECT d.head_version, d.head_checkpoint, d.head_digest, c.key, c.inbox, c.saved_ms, c.session_start_ms, c.digest
+             FROM documents d JOIN contents c
+             ON c.document = d.id AND c.version = d.head_version AND c.checkpoint = d.head_checkpoint WHERE d.id = ?1",
+        )?
+        .query_row([document.as_str()], |row| {
+            let label = label(row, "head_version", "head_checkpoint")?;
+            let is_own = get_optional::<EditorKey>(row, "key")?.as_ref() == Some(key);
+            let own = SaveMark {
+                inbox: get_optional(row, "inbox")?.unwrap_or(InboxNumber(0)),
+                last_save: get_optional(row, "saved_ms")?,
+                digest: get(row, "digest")?,
+                session_start: get_optional(row, "session_start_ms")?,
+            };
+            let head = HeadFacts {
+                digest: get(row, "head_digest")?,
+                is_version: label.is_version(),
+                made_by_this_key: is_own.then_some(own),
+            };
+            Ok((label, head))
+        })
+        .map_err(LedgerError::from)
+}
+
+/// The content a key was issued on.
+pub(super) fn base_of(connection: &Connection, key: &EditorKey) -> Result<Option<Label>> {
+    let found = connection
+        .prepare_cached(
+            "SELECT base_version, base_checkpoint FROM keys WHERE key = ?1 AND base_version IS NOT NULL",
+        )?
+        .query_row([key.as_str()], |row| label(row, "base_version", "base_checkpoint"));
+    optional(found)
+}

@@ -1,0 +1,375 @@
+//! Editor keys on SQLite: issuing under the document's lock, reuse, retirement, presence.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use model::callbacks::Callback;
+use model::opening::{LiveKeyFacts, OpenFacts, OpenRuling, rule_on_open};
+use model::saves::{IncomingSave, KeyStanding, SaveKind};
+use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
+use rusqlite::{Connection, Row, params};
+use serde_json::json;
+
+use super::audit::{Act, append};
+use super::rows::{Stored, get, get_optional, label, ms, names, optional, optional_ms};
+use super::{Shared, SqliteLedger, facts};
+use crate::keys::{
+    KeyGrant, KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey,
+};
+use crate::{Keys, LedgerError, Result};
+
+#[async_trait]
+impl Keys for SqliteLedger {
+    async fn open_for_editing(&self, request: &OpenRequest) -> Result<OpenGrant> {
+        let request = request.clone();
+        self.write(move |connection, shared| open_for_editing(connection, shared, &request)).await
+    }
+
+    async fn note_view_key(&self, view: &ViewKey) -> Result<()> {
+        let view = view.clone();
+        self.write(move |connection, _| note_view_key(connection, &view)).await
+    }
+
+    async fn key(&self, key: &EditorKey) -> Result<Option<KeyRecord>> {
+        let key = key.clone();
+        self.read(move |connection| find(connection, &key)).await
+    }
+
+    async fn live_keys(&self) -> Result<Vec<KeyRecord>> {
+        self.read(|connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT * FROM keys WHERE state = 'live' AND mode = 'edit' ORDER BY issued_ms, key",
+            )?;
+            Ok(query.query_map([], record)?.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+
+    async fn note_presence(&self, presence: &Presence) -> Result<KeyStandingNow> {
+        let presence = presence.clone();
+        self.write(move |connection, shared| note_presence(connection, shared, &presence)).await
+    }
+
+    async fn note_base_fetched(&self, key: &EditorKey, at: Timestamp) -> Result<()> {
+        let key = key.clone();
+        self.write(move |connection, _| {
+            connection
+                .prepare_cached(
+                    "UPDATE keys SET base_fetched_again_ms = coalesce(base_fetched_again_ms, ?2)
+                     WHERE key = ?1 AND mode = 'edit' AND first_save_ms IS NOT NULL",
+                )?
+                .execute(params![key.as_str(), ms(at)])?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn retire_key(&self, retirement: &Retirement) -> Result<bool> {
+        let retirement = retirement.clone();
+        self.write(move |connection, _| {
+            let Some(record) = find(connection, &retirement.key)? else { return Ok(false) };
+            if record.saves_received != retirement.saves_received || record.standing != KeyStanding::Live {
+                return Ok(false);
+            }
+            settle(connection, &retirement.key, retirement.why, retirement.at)?;
+            Ok(true)
+        })
+        .await
+    }
+}
+
+fn find(connection: &Connection, key: &EditorKey) -> Result<Option<KeyRecord>> {
+    optional(
+        connection.prepare_cached("SELECT * FROM keys WHERE key = ?1")?.query_row([key.as_str()], record),
+    )
+}
+
+fn record(row: &Row<'_>) -> rusqlite::Result<KeyRecord> {
+    let base = match get_optional::<Digest>(row, "base_digest")? {
+        Some(digest) => Some((label(row, "base_version", "base_checkpoint")?, digest)),
+        None => None,
+    };
+    let standing = facts::standing(&row.get::<_, String>("state")?);
+    let is_view = row.get::<_, String>("mode")? == "view";
+    let is_settled = row.get::<_, Option<i64>>("settled_ms")?.is_some();
+    Ok(KeyRecord {
+        key: get(row, "key")?,
+        document: get(row, "document")?,
+        standing,
+        base,
+        issued_at: get(row, "issued_ms")?,
+        saves_received: row.get("saves_received")?,
+        has_final_save: row.get::<_, Option<i64>>("final_inbox")?.is_some(),
+        is_spent: !is_view && (is_settled || standing == KeyStanding::Retired),
+        users: names(&row.get::<_, String>("users")?),
+        last_seen_at: get_optional(row, "last_seen_ms")?,
+    })
+}
+
+/// Rules on a wish to edit, under the writer's lock, so that two openers cannot both issue a key.
+fn open_for_editing(connection: &Connection, shared: &Shared, request: &OpenRequest) -> Result<OpenGrant> {
+    let (head, head_digest) = head_of(connection, &request.document)?;
+    let live = live_key_of(connection, &request.document)?;
+    let facts = OpenFacts {
+        head: head_digest,
+        final_save_is_being_stored: final_save_is_being_stored(connection, &request.document)?,
+        live: live.as_ref().map(|live| live_facts(live, request)).transpose()?,
+    };
+    match (rule_on_open(&shared.guards, &facts), live) {
+        (OpenRuling::WaitForSave, _) => Ok(OpenGrant::Wait),
+        (OpenRuling::ServerAway, _) => Ok(OpenGrant::ServerAway),
+        (OpenRuling::AskServer, Some(live)) => Ok(OpenGrant::AskServer(Box::new(live))),
+        (OpenRuling::RetireThenIssue, Some(live)) => Ok(OpenGrant::Finish(Box::new(live))),
+        (OpenRuling::Reuse, Some(live)) => reuse(live),
+        (OpenRuling::BringBackStranded, Some(live)) => bring_back(connection, live, request),
+        _ => issue(connection, shared, request, (head, head_digest)),
+    }
+}
+
+fn head_of(connection: &Connection, document: &DocumentId) -> Result<(Label, Digest)> {
+    let found = connection
+        .prepare_cached("SELECT head_version, head_checkpoint, head_digest FROM documents WHERE id = ?1")?
+        .query_row([document.as_str()], |row| {
+            Ok((label(row, "head_version", "head_checkpoint")?, get(row, "head_digest")?))
+        });
+    optional(found)?.ok_or_else(|| LedgerError::not_found(format!("document `{document}`")))
+}
+
+fn live_key_of(connection: &Connection, document: &DocumentId) -> Result<Option<KeyRecord>> {
+    let query = "SELECT * FROM keys WHERE document = ?1 AND state = 'live' AND mode = 'edit'";
+    optional(connection.prepare_cached(query)?.query_row([document.as_str()], record))
+}
+
+fn live_facts(live: &KeyRecord, request: &OpenRequest) -> Result<LiveKeyFacts> {
+    let (_, base) = live.base.ok_or_else(|| LedgerError::damaged("a live key without a base"))?;
+    let server = request
+        .knowledge
+        .as_ref()
+        .filter(|known| known.key == live.key && known.saves_received == live.saves_received)
+        .map(|known| known.server);
+    Ok(LiveKeyFacts { base, has_received_saves: live.saves_received > 0, server })
+}
+
+/// An open row older than a committed final save of its key no longer matters: that save holds everything it held.
+fn final_save_is_being_stored(connection: &Connection, document: &DocumentId) -> Result<bool> {
+    facts::exists(
+        connection,
+        "SELECT 1 FROM inbox i LEFT JOIN keys k ON k.key = i.key
+         WHERE i.document = ?1 AND i.outcome IS NULL AND i.status = 2 AND i.number > coalesce(k.final_inbox, 0)",
+        params![document.as_str()],
+    )
+}
+
+fn reuse(live: KeyRecord) -> Result<OpenGrant> {
+    let (base, base_digest) = live.base.ok_or_else(|| LedgerError::damaged("a live key without a base"))?;
+    Ok(OpenGrant::Granted(KeyGrant {
+        key: live.key,
+        base,
+        base_digest,
+        is_new: false,
+        brings_back_stranded: false,
+    }))
+}
+
+fn bring_back(connection: &Connection, live: KeyRecord, request: &OpenRequest) -> Result<OpenGrant> {
+    let details = json!({ "key": live.key.as_str() });
+    let act = Act {
+        document: &request.document,
+        at: request.at,
+        actor: &request.user.id,
+        action: "stranded-changes-brought-back",
+        details,
+    };
+    append(connection, &act)?;
+    match reuse(live)? {
+        OpenGrant::Granted(grant) => Ok(OpenGrant::Granted(KeyGrant { brings_back_stranded: true, ..grant })),
+        other => Ok(other),
+    }
+}
+
+fn issue(
+    connection: &Connection,
+    shared: &Shared,
+    request: &OpenRequest,
+    (base, base_digest): (Label, Digest),
+) -> Result<OpenGrant> {
+    let document = &request.document;
+    let counter: u64 = connection
+        .prepare_cached(
+            "UPDATE documents SET key_counter = key_counter + 1 WHERE id = ?1 RETURNING key_counter",
+        )?
+        .query_row([document.as_str()], |row| row.get(0))?;
+    let key = EditorKey::for_editing(&shared.environment, document, counter, request.random);
+    insert_key(
+        connection,
+        &NewKey { key: &key, document, mode: "edit", state: "live", base: Some((base, base_digest)) },
+        request.at,
+    )?;
+    let details = json!({ "key": key.as_str(), "base": base.to_string() });
+    append(
+        connection,
+        &Act { document, at: request.at, actor: &request.user.id, action: "key-issued", details },
+    )?;
+    Ok(OpenGrant::Granted(KeyGrant { key, base, base_digest, is_new: true, brings_back_stranded: false }))
+}
+
+struct NewKey<'a> {
+    key: &'a EditorKey,
+    document: &'a DocumentId,
+    mode: &'a str,
+    state: &'a str,
+    base: Option<(Label, Digest)>,
+}
+
+fn insert_key(connection: &Connection, new: &NewKey<'_>, at: Timestamp) -> Result<bool> {
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO keys (key, document, mode, state, base_version, base_checkpoint, base_digest, issued_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (key) DO NOTHING",
+        )?
+        .execute(params![
+            new.key.as_str(),
+            new.document.as_str(),
+            new.mode,
+            new.state,
+            new.base.map(|(label, _)| label.version),
+            new.base.map(|(label, _)| label.checkpoint),
+            new.base.map(|(_, digest)| Stored(digest)),
+            ms(at),
+        ])?;
+    Ok(inserted > 0)
+}
+
+fn note_view_key(connection: &Connection, view: &ViewKey) -> Result<()> {
+    let base = Some((view.base, view.base_digest));
+    // A view key never has a session that saves; were one to come, it must not touch the head.
+    let new = NewKey { key: &view.key, document: &view.document, mode: "view", state: "retired", base };
+    insert_key(connection, &new, view.at).map(drop)
+}
+
+fn note_presence(connection: &Connection, shared: &Shared, presence: &Presence) -> Result<KeyStandingNow> {
+    let users = json!(presence.users).to_string();
+    connection
+        .prepare_cached("UPDATE keys SET users = ?2, last_seen_ms = ?3 WHERE key = ?1")?
+        .execute(params![presence.key.as_str(), users, ms(presence.at)])?;
+    if presence.is_idle && !shared.guards.key_survives_status_4 {
+        settle(connection, &presence.key, "status 4", presence.at)?;
+    }
+    let is_stale = facts::exists(
+        connection,
+        "SELECT 1 FROM keys WHERE key = ?1 AND mode = 'edit' AND state = 'retired' AND ?2",
+        params![presence.key.as_str(), !presence.users.is_empty()],
+    )?;
+    Ok(if is_stale { KeyStandingNow::Retired } else { KeyStandingNow::AsExpected })
+}
+
+pub(super) fn is_known_document(connection: &Connection, document: &DocumentId) -> Result<bool> {
+    facts::exists(connection, "SELECT 1 FROM documents WHERE id = ?1", params![document.as_str()])
+}
+
+/// A key of a history this ledger does not have (a restored backup): known from now on, its saves are kept aside.
+pub(super) fn adopt_if_unknown(
+    connection: &Connection,
+    document: &DocumentId,
+    key: &EditorKey,
+    at: Timestamp,
+) -> Result<()> {
+    let is_new =
+        insert_key(connection, &NewKey { key, document, mode: "edit", state: "adopted", base: None }, at)?;
+    if is_new {
+        let details = json!({ "key": key.as_str() });
+        append(connection, &Act { document, at, actor: "document-server", action: "key-adopted", details })?;
+    }
+    Ok(())
+}
+
+pub(super) fn count_received_save(
+    connection: &Connection,
+    callback: &Callback,
+    number: InboxNumber,
+) -> Result<()> {
+    let is_final = callback.status == 2;
+    connection
+        .prepare_cached(
+            "UPDATE keys SET saves_received = saves_received + 1,
+             last_received_final = CASE WHEN ?3 THEN ?2 ELSE last_received_final END WHERE key = ?1",
+        )?
+        .execute(params![callback.key.as_str(), Stored(number), is_final])?;
+    Ok(())
+}
+
+/// Remembers the newest final save or checkpoint of a key, for the order guard.
+pub(super) fn note_newest(
+    connection: &Connection,
+    key: &EditorKey,
+    save: &IncomingSave,
+    at: Timestamp,
+) -> Result<()> {
+    let kind = match save.kind {
+        SaveKind::Final => "final",
+        SaveKind::Checkpoint => "checkpoint",
+    };
+    connection
+        .prepare_cached(&format!(
+            "UPDATE keys SET {kind}_inbox = ?2, {kind}_saved_ms = ?3, {kind}_digest = ?4, {kind}_start_ms = ?5,
+             first_save_ms = coalesce(first_save_ms, ?6) WHERE key = ?1"
+        ))?
+        .execute(params![
+            key.as_str(),
+            Stored(save.mark.inbox),
+            optional_ms(save.mark.last_save),
+            Stored(save.mark.digest),
+            optional_ms(save.mark.session_start),
+            ms(at),
+        ])?;
+    Ok(())
+}
+
+/// The server has nothing left under this key that we do not have: it is spent, and retires if it was live.
+pub(super) fn settle(connection: &Connection, key: &EditorKey, why: &str, at: Timestamp) -> Result<()> {
+    let retired = connection
+        .prepare_cached(
+            "UPDATE keys SET settled_ms = coalesce(settled_ms, ?2), state = 'retired', retired_ms = ?2, retired_why = ?3,
+             users = '[]' WHERE key = ?1 AND state = 'live'",
+        )?
+        .execute(params![key.as_str(), ms(at), why])?;
+    if retired == 0 {
+        connection
+            .prepare_cached("UPDATE keys SET settled_ms = coalesce(settled_ms, ?2) WHERE key = ?1")?
+            .execute(params![key.as_str(), ms(at)])?;
+        return Ok(());
+    }
+    let document: Stored<DocumentId> = connection
+        .prepare_cached("SELECT document FROM keys WHERE key = ?1")?
+        .query_row([key.as_str()], |row| row.get(0))?;
+    let details = json!({ "key": key.as_str(), "why": why });
+    append(connection, &Act { document: &document.0, at, actor: "saveguard", action: "key-retired", details })
+}
+
+/// Where the saves of a key stand in the order of arrival.
+pub(super) struct Places {
+    pub(super) last_received_final: Option<InboxNumber>,
+    pub(super) newest_save: Option<InboxNumber>,
+}
+
+pub(super) fn places_of(connection: &Connection, key: &EditorKey) -> Result<Places> {
+    connection
+        .prepare_cached(
+            "SELECT last_received_final, nullif(max(coalesce(final_inbox, 0), coalesce(checkpoint_inbox, 0)), 0) AS newest
+             FROM keys WHERE key = ?1",
+        )?
+        .query_row([key.as_str()], |row| {
+            Ok(Places {
+                last_received_final: get_optional(row, "last_received_final")?,
+                newest_save: get_optional(row, "newest")?,
+            })
+        })
+        .map_err(LedgerError::from)
+}
+
+/// Who was inside when the server last spoke of this key.
+pub(super) fn last_users(connection: &Connection, key: &EditorKey) -> Result<Vec<String>> {
+    let found = connection
+        .prepare_cached("SELECT users FROM keys WHERE key = ?1")?
+        .query_row([key.as_str()], |row| row.get::<_, String>(0));
+    Ok(optional(found)?.map(|users| names(&users)).unwrap_or_default())
+}

@@ -1,0 +1,53 @@
+//! Numbered, forward-only changes of the schema, each in a transaction of its own.
+//!
+//! Guarantees: a database is at some whole number; one that is newer than this program is refused, not guessed at.
+//! The numbers and names are the same for every engine (tidy checks that).
+
+use rusqlite::Connection;
+
+use crate::{LedgerError, Result};
+
+/// Add the next one at the end; never edit one that was released.
+const MIGRATIONS: &[(&str, &str)] =
+    &[("0001_documents", include_str!("../../migrations/sqlite/0001_documents.sql"))];
+
+pub(super) fn migrate(connection: &Connection) -> Result<()> {
+    let done: usize = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if done > MIGRATIONS.len() {
+        return Err(LedgerError::damaged(format!(
+            "its schema has number {done}, this program knows {}: a newer Saveguard wrote it",
+            MIGRATIONS.len()
+        )));
+    }
+    for (number, (name, statements)) in (1..).zip(MIGRATIONS).skip(done) {
+        connection.execute_batch(&format!(
+            "BEGIN IMMEDIATE; {statements}; PRAGMA user_version = {number}; COMMIT"
+        ))?;
+        tracing::info!(migration = name, "the ledger's schema moved to {number}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn migrating_twice_changes_nothing() {
+        let connection = Connection::open_in_memory().unwrap();
+
+        migrate(&connection).unwrap();
+        migrate(&connection).unwrap();
+
+        let version: usize = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+        assert_eq!(version, MIGRATIONS.len());
+    }
+
+    #[test]
+    fn a_database_of_a_newer_program_is_refused() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("PRAGMA user_version = 999").unwrap();
+
+        assert!(matches!(migrate(&connection), Err(LedgerError::Damaged { .. })));
+    }
+}

@@ -1,0 +1,177 @@
+//! What the published tree owes, on SQLite.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use model::saves::ConflictReason;
+use model::versions::Origin;
+use model::{CompanyId, Digest, DocumentId, Label, ProjectId};
+use rusqlite::{Connection, Row, params};
+use serde_json::json;
+
+use super::SqliteLedger;
+use super::audit::{Act, append};
+use super::contents::{self, NewContent, NewKept};
+use super::facts::exists;
+use super::rows::{Stored, get, get_optional, id, label, ms, optional};
+use crate::documents::{Author, Keeping};
+use crate::publications::{ExternalChange, Owed, PublishedNow};
+use crate::{Publications, Result};
+
+const OWED: &str = "
+    SELECT d.id, d.company, d.project, d.name, d.head_version, d.head_checkpoint, d.head_digest, c.committed_ms,
+           d.published_version, d.published_checkpoint, p.committed_ms AS published_committed_ms
+    FROM documents d
+    JOIN contents c ON c.document = d.id AND c.version = d.head_version AND c.checkpoint = d.head_checkpoint
+    LEFT JOIN contents p ON p.document = d.id AND p.version = d.published_version
+                        AND p.checkpoint = d.published_checkpoint
+    WHERE d.owes_since_ms IS NOT NULL";
+
+#[async_trait]
+impl Publications for SqliteLedger {
+    async fn owed_publications(&self, limit: u32) -> Result<Vec<Owed>> {
+        self.read(move |connection| {
+            let mut query =
+                connection.prepare_cached(&format!("{OWED} ORDER BY d.owes_since_ms LIMIT ?1"))?;
+            Ok(query.query_map([limit], owed)?.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+
+    async fn owed_publication(&self, document: &DocumentId) -> Result<Option<Owed>> {
+        let document = document.clone();
+        self.read(move |connection| {
+            let mut query = connection.prepare_cached(&format!("{OWED} AND d.id = ?1"))?;
+            optional(query.query_row([document.as_str()], owed))
+        })
+        .await
+    }
+
+    async fn published(&self, document: &DocumentId, label: Label, at: Timestamp) -> Result<()> {
+        let document = document.clone();
+        self.write(move |connection, _| {
+            connection
+                .prepare_cached(
+                    "UPDATE documents SET published_version = ?2, published_checkpoint = ?3, published_ms = ?4,
+                     owes_since_ms = CASE WHEN head_version = ?2 AND head_checkpoint = ?3 THEN NULL ELSE owes_since_ms END
+                     WHERE id = ?1",
+                )?
+                .execute(params![document.as_str(), label.version, label.checkpoint, ms(at)])?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn knows_content(&self, document: &DocumentId, digest: &Digest) -> Result<bool> {
+        let (document, digest) = (document.clone(), *digest);
+        self.read(move |connection| {
+            exists(
+                connection,
+                "SELECT 1 FROM contents WHERE digest = ?2 AND document = ?1
+                 UNION ALL SELECT 1 FROM kept WHERE digest = ?2 AND document = ?1",
+                params![document.as_str(), Stored(digest)],
+            )
+        })
+        .await
+    }
+
+    async fn take_in_external(&self, change: &ExternalChange) -> Result<Option<u64>> {
+        let change = change.clone();
+        self.write(move |connection, _| take_in_external(connection, &change)).await
+    }
+
+    async fn owe_publication(&self, document: &DocumentId, at: Timestamp) -> Result<()> {
+        let document = document.clone();
+        self.write(move |connection, _| {
+            connection
+                .prepare_cached(
+                    "UPDATE documents SET owes_since_ms = coalesce(owes_since_ms, ?2) WHERE id = ?1",
+                )?
+                .execute(params![document.as_str(), ms(at)])?;
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn owed(row: &Row<'_>) -> rusqlite::Result<Owed> {
+    let published = match get_optional::<Timestamp>(row, "published_committed_ms")? {
+        Some(committed_at) => Some(PublishedNow {
+            label: label(row, "published_version", "published_checkpoint")?,
+            committed_at,
+        }),
+        None => None,
+    };
+    Ok(Owed {
+        document: get(row, "id")?,
+        company: id(row, "company", CompanyId::parse)?,
+        project: id(row, "project", ProjectId::parse)?,
+        name: get(row, "name")?,
+        label: label(row, "head_version", "head_checkpoint")?,
+        digest: get(row, "head_digest")?,
+        committed_at: get(row, "committed_ms")?,
+        published,
+    })
+}
+
+fn take_in_external(connection: &Connection, change: &ExternalChange) -> Result<Option<u64>> {
+    let document = &change.document;
+    contents::name_blob(connection, &change.blob, change.at)?;
+    // Somebody edited the very file we show, and nothing happened since: their change is the next version.
+    let is_on_head = exists(
+        connection,
+        "SELECT 1 FROM documents d WHERE d.id = ?1 AND d.published_version = d.head_version
+         AND d.published_checkpoint = d.head_checkpoint
+         AND NOT EXISTS (SELECT 1 FROM keys k WHERE k.document = d.id AND k.state = 'live' AND k.mode = 'edit')",
+        params![document.as_str()],
+    )?;
+    let author = Author { id: "published-tree".to_owned(), name: "Published tree".to_owned() };
+    let (label, kept) = if is_on_head {
+        let label = contents::next_version(connection, document)?;
+        contents::add_content(connection, &external_content(change, label, &author))?;
+        contents::move_head(connection, document, label, change.at)?;
+        (Some(label), None)
+    } else {
+        (None, Some(contents::keep_copy(connection, &external_copy(change, &author))?))
+    };
+    let details = json!({
+        "label": label.map(|label| label.to_string()),
+        "kept": kept,
+        "digest": change.blob.digest.to_string(),
+        "sizeBytes": change.blob.size_bytes,
+    });
+    append(
+        connection,
+        &Act { document, at: change.at, actor: &author.id, action: "external-change-taken-in", details },
+    )?;
+    Ok(kept)
+}
+
+fn external_content<'a>(change: &'a ExternalChange, label: Label, author: &'a Author) -> NewContent<'a> {
+    NewContent {
+        document: &change.document,
+        label,
+        origin: Origin::External,
+        blob: &change.blob,
+        author,
+        committed_at: change.at,
+        saved_at: None,
+        session_start: None,
+        key: None,
+        inbox: None,
+        is_filed_beside: false,
+        history: None,
+        server_version: None,
+    }
+}
+
+fn external_copy<'a>(change: &'a ExternalChange, author: &'a Author) -> NewKept<'a> {
+    NewKept {
+        document: Some(&change.document),
+        keeping: Keeping::Conflict(ConflictReason::ExternalChange),
+        blob: &change.blob,
+        author,
+        kept_at: change.at,
+        key: None,
+        inbox: None,
+    }
+}

@@ -1,0 +1,15 @@
+//! The contract, run against the SQLite adapter, and what only SQLite can get wrong.
+
+mod contract {
+    use std::sync::Arc;
+
+    use ledger::Ledger;
+    use ledger::contract::environment;
+    use ledger::sqlite::{Options, SqliteLedger};
+
+    fn fresh() -> Arc<dyn Ledger> {
+        Arc::new(SqliteLedger::temporary(&Options::new(environment())).unwrap())
+    }
+
+    ledger::contract_tests!(super::fresh());
+}

@@ -1,0 +1,41 @@
+//! The torture build's hook: ends the process at a chosen hit of a chosen step, and lists the steps that were hit.
+//!
+//! Guarantees: the process ends by `abort`, so nothing is flushed, closed or told: as with kill -9.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// What the harness wants.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// End the process at this hit (counted from 1) of this step.
+    pub crash_at: Option<(String, u64)>,
+    /// Append each step to this file when it is first hit, so that the harness learns which there are.
+    pub list_in: Option<PathBuf>,
+}
+
+static PLAN: OnceLock<Plan> = OnceLock::new();
+static HITS: Mutex<BTreeMap<&'static str, u64>> = Mutex::new(BTreeMap::new());
+
+/// Installs the plan; the first one counts.
+pub fn install(plan: Plan) {
+    let _ = PLAN.set(plan);
+}
+
+pub(crate) fn reached(step: &'static str) {
+    let Some(plan) = PLAN.get() else { return };
+    let mut hits = HITS.lock().unwrap_or_else(PoisonError::into_inner);
+    let hit = hits.entry(step).or_insert(0);
+    *hit += 1;
+    if *hit == 1
+        && let Some(file) = &plan.list_in
+        && let Ok(mut list) = std::fs::OpenOptions::new().create(true).append(true).open(file)
+    {
+        let _ = writeln!(list, "{step}");
+    }
+    if plan.crash_at.as_ref().is_some_and(|(name, number)| name == step && number == hit) {
+        std::process::abort();
+    }
+}
