@@ -13,7 +13,7 @@ use rusqlite::{Connection, params};
 use serde_json::json;
 
 use super::audit::{Act, append};
-use super::contents::{self, NewContent, NewKept};
+use super::contents::{self, NewContent, NewForm, NewKept};
 use super::inbox::{self, End, InboxRow};
 use super::rows::{Stored, ms, optional};
 use super::{Shared, facts, keys};
@@ -55,7 +55,8 @@ pub(super) fn commit_save(
         keys::note_newest(connection, &row.callback.key, &incoming, save.at)?;
     }
     if let Some(form) = &save.form {
-        contents::add_form(connection, &document, save.number, form, save.at)?;
+        let form = NewForm { document: &document, inbox: save.number, blob: form, at: save.at };
+        contents::add_form(connection, &form)?;
     }
     let is_answered =
         save.kind == SaveKind::Final && key_after_final(save.someone_waits) == KeyAfterFinal::Retire;

@@ -165,17 +165,24 @@ pub(super) fn kept_under_key(
     optional(found)
 }
 
+/// The data of a submitted form.
+pub(super) struct NewForm<'a> {
+    pub(super) document: &'a DocumentId,
+    pub(super) inbox: InboxNumber,
+    pub(super) blob: &'a BlobFacts,
+    pub(super) at: Timestamp,
+}
+
 /// Keeps the data of a submitted form: one each, never overwritten.
-pub(super) fn add_form(
-    connection: &Connection,
-    document: &DocumentId,
-    inbox: InboxNumber,
-    form: &BlobFacts,
-    at: Timestamp,
-) -> Result<()> {
-    name_blob(connection, form, at)?;
+pub(super) fn add_form(connection: &Connection, form: &NewForm<'_>) -> Result<()> {
+    name_blob(connection, form.blob, form.at)?;
     connection
         .prepare_cached("INSERT INTO forms (inbox, document, digest, committed_ms) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![Stored(inbox), document.as_str(), Stored(form.digest), ms(at)])?;
+        .execute(params![
+            Stored(form.inbox),
+            form.document.as_str(),
+            Stored(form.blob.digest),
+            ms(form.at)
+        ])?;
     Ok(())
 }

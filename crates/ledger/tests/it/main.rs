@@ -1,4 +1,5 @@
-//! The contract, run against the SQLite adapter, and what only SQLite can get wrong.
+//! The contract, run against the SQLite adapter.
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
 mod contract {
     use std::sync::Arc;

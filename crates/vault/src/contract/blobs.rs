@@ -1,0 +1,115 @@
+//! The contract of vaults.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::{Digest, DocumentId, EditorKey};
+use tokio::io::AsyncReadExt as _;
+
+use crate::spool::MEMORY_BYTES_MAX;
+use crate::{Sidecar, Spool, Vault, VaultError};
+
+type Store = Arc<dyn Vault>;
+
+fn saved(key: &str) -> Sidecar {
+    Sidecar::Saved { key: EditorKey::parse(key).unwrap(), status: 2 }
+}
+
+fn bytes(size: usize) -> Bytes {
+    (0..size).map(|at| u8::try_from(at % 251).unwrap()).collect()
+}
+
+async fn read(vault: &Store, digest: &Digest, range: Option<std::ops::Range<u64>>) -> Vec<u8> {
+    let mut out = Vec::new();
+    vault.open(digest, range).await.unwrap().reader.read_to_end(&mut out).await.unwrap();
+    out
+}
+
+pub async fn a_blob_reads_back_whole_and_in_parts(vault: Store) {
+    let content = bytes(1000);
+    let spooled = Spool::hold(content.clone());
+
+    vault.put(&spooled, &saved("k")).await.unwrap();
+
+    assert_eq!(read(&vault, &spooled.digest, None).await, content);
+    assert_eq!(read(&vault, &spooled.digest, Some(10..20)).await, content.slice(10..20));
+    assert_eq!(read(&vault, &spooled.digest, Some(990..5000)).await, content.slice(990..));
+    assert_eq!(vault.size_of(&spooled.digest).await.unwrap(), Some(1000));
+    assert_eq!(vault.open(&spooled.digest, Some(1..2)).await.unwrap().size_bytes, 1000);
+}
+
+pub async fn storing_twice_is_harmless(vault: Store) {
+    let spooled = Spool::hold(bytes(10));
+
+    vault.put(&spooled, &saved("k")).await.unwrap();
+    vault.put(&spooled, &saved("k")).await.unwrap();
+
+    let listed = vault.list(None, 10).await.unwrap();
+    assert_eq!((listed.len(), listed[0].sidecars.len()), (1, 1));
+    assert_eq!(read(&vault, &spooled.digest, None).await, bytes(10));
+}
+
+pub async fn an_absent_blob_is_not_found(vault: Store) {
+    let digest = Digest::of(b"absent");
+
+    assert_eq!(vault.size_of(&digest).await.unwrap(), None);
+    assert!(matches!(vault.open(&digest, None).await, Err(VaultError::NotFound { .. })));
+}
+
+pub async fn blobs_are_listed_in_order_with_their_sidecars(vault: Store) {
+    let mut digests = Vec::new();
+    for size in 0..20 {
+        let spooled = Spool::hold(bytes(size));
+        vault.put(&spooled, &saved("prod_12345_edit_1.k")).await.unwrap();
+        digests.push(spooled.digest);
+    }
+    let document = DocumentId::parse("other").unwrap();
+    vault.put(&Spool::hold(bytes(3)), &Sidecar::Brought { document: document.clone() }).await.unwrap();
+    digests.sort();
+
+    let first = vault.list(None, 7).await.unwrap();
+    let rest = vault.list(first.last().map(|blob| &blob.digest), 100).await.unwrap();
+
+    let listed: Vec<_> = first.iter().chain(&rest).map(|blob| blob.digest).collect();
+    assert_eq!(listed, digests);
+    let twice = first.iter().chain(&rest).find(|blob| blob.digest == Digest::of(&bytes(3))).unwrap();
+    let mut documents: Vec<_> = twice.sidecars.iter().filter_map(Sidecar::document).collect();
+    documents.sort();
+    assert_eq!(documents, [DocumentId::parse("12345").unwrap(), document]);
+}
+
+pub async fn large_blobs_pass_through_the_spool(vault: Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = Spool::open(folder.path()).unwrap().begin();
+    let content = bytes(3 * MEMORY_BYTES_MAX + 1);
+    for chunk in content.chunks(300_000) {
+        writer.write(chunk).await.unwrap();
+    }
+    let spooled = writer.finish().await.unwrap();
+
+    vault.put(&spooled, &saved("k")).await.unwrap();
+
+    drop(spooled);
+    assert_eq!(read(&vault, &Digest::of(&content), None).await, content);
+}
+
+pub async fn many_writers_of_one_blob_all_succeed(vault: Store) {
+    let spooled = Spool::hold(bytes(5000));
+    let writers = (0..16).map(|number| {
+        let (vault, spooled) = (Arc::clone(&vault), spooled.clone());
+        tokio::spawn(async move { vault.put(&spooled, &saved(&format!("k{number}"))).await })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap().unwrap();
+    }
+
+    let listed = vault.list(None, 10).await.unwrap();
+    assert_eq!((listed.len(), listed[0].sidecars.len()), (1, 16));
+    assert_eq!(read(&vault, &spooled.digest, None).await, bytes(5000));
+}
+
+pub async fn the_vault_proves_that_it_takes_writes(vault: Store) {
+    vault.probe().await.unwrap();
+
+    assert_eq!(vault.list(None, 10).await.unwrap(), []);
+}

@@ -1,0 +1,45 @@
+//! What every vault and every tree must do, as shipped code: an adapter is done when these pass.
+//!
+//! [`contract_tests!`](crate::contract_tests) makes one test of each check, on a fresh store each.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "the names of checks are sentences; a broken contract must stop"
+)]
+
+pub mod blobs;
+pub mod trees;
+
+/// Makes a test of every check. The expressions give a fresh `Arc<dyn Vault>` and a fresh `Arc<dyn Tree>`, each with
+/// something that keeps its store alive.
+#[macro_export]
+macro_rules! contract_tests {
+    ($vault:expr, $tree:expr) => {
+        $crate::contract_tests!(@ $vault, blobs, [
+            a_blob_reads_back_whole_and_in_parts,
+            storing_twice_is_harmless,
+            an_absent_blob_is_not_found,
+            blobs_are_listed_in_order_with_their_sidecars,
+            large_blobs_pass_through_the_spool,
+            many_writers_of_one_blob_all_succeed,
+            the_vault_proves_that_it_takes_writes,
+        ]);
+        $crate::contract_tests!(@ $tree, trees, [
+            the_first_publication_replaces_nothing,
+            what_is_replaced_becomes_a_backup,
+            two_backups_of_one_instant_do_not_collide,
+            publishing_the_wrong_bytes_is_refused_and_changes_nothing,
+            names_as_long_as_they_may_be_are_published_and_backed_up,
+            the_name_never_vanishes,
+        ]);
+    };
+    (@ $make:expr, $area:ident, [$($name:ident,)*]) => {
+        mod $area {
+            $(#[tokio::test]
+            async fn $name() {
+                let (store, _alive) = $make;
+                $crate::contract::$area::$name(store).await;
+            })*
+        }
+    };
+}

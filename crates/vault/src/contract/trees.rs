@@ -1,0 +1,128 @@
+//! The contract of published trees.
+
+use std::io::Cursor;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use model::names::FileName;
+use model::{CompanyId, Digest, DocumentId, ProjectId};
+use tokio::io::AsyncReadExt as _;
+
+use crate::tree::{Place, Publication};
+use crate::{BlobReader, Tree};
+
+type Store = Arc<dyn Tree>;
+
+fn place(name: &str) -> Place {
+    Place {
+        company: CompanyId::parse("acme").unwrap(),
+        project: ProjectId::parse("plans").unwrap(),
+        document: DocumentId::parse("12345").unwrap(),
+        name: FileName::parse(name).unwrap(),
+    }
+}
+
+fn publication(place: &Place, bytes: &[u8], version: u32) -> Publication {
+    Publication {
+        place: place.clone(),
+        digest: Digest::of(bytes),
+        backup_suffix: format!(".20261115T101500.123Z-v{version}.bak"),
+    }
+}
+
+fn content(bytes: &[u8]) -> BlobReader {
+    BlobReader { size_bytes: bytes.len() as u64, reader: Box::pin(Cursor::new(bytes.to_vec())) }
+}
+
+async fn backup(tree: &Store, place: &Place, name: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    tree.open_backup(place, name).await.unwrap().reader.read_to_end(&mut out).await.unwrap();
+    out
+}
+
+pub async fn the_first_publication_replaces_nothing(tree: Store) {
+    let place = place("report.docx");
+    assert_eq!(tree.shown(&place).await.unwrap(), None);
+
+    let replaced = tree.publish(&publication(&place, b"one", 1), content(b"one")).await.unwrap();
+
+    assert_eq!(replaced, None);
+    assert_eq!(tree.shown(&place).await.unwrap(), Some((Digest::of(b"one"), 3)));
+}
+
+pub async fn what_is_replaced_becomes_a_backup(tree: Store) {
+    let place = place("report.docx");
+    tree.publish(&publication(&place, b"one", 1), content(b"one")).await.unwrap();
+
+    let replaced = tree.publish(&publication(&place, b"two", 1), content(b"two")).await.unwrap().unwrap();
+
+    assert_eq!(replaced.backup, "report.docx.20261115T101500.123Z-v1.bak");
+    assert_eq!((replaced.digest, replaced.size_bytes), (Digest::of(b"one"), 3));
+    assert_eq!(backup(&tree, &place, &replaced.backup).await, b"one");
+    assert_eq!(tree.shown(&place).await.unwrap(), Some((Digest::of(b"two"), 3)));
+}
+
+pub async fn two_backups_of_one_instant_do_not_collide(tree: Store) {
+    let place = place("report.docx");
+    let mut backups = Vec::new();
+    for bytes in [b"one", b"two", b"six"] {
+        let replaced = tree.publish(&publication(&place, bytes, 1), content(bytes)).await.unwrap();
+        backups.extend(replaced.map(|replaced| replaced.backup));
+    }
+
+    assert_eq!(backups.len(), 2);
+    assert_eq!(backup(&tree, &place, &backups[0]).await, b"one");
+    assert_eq!(backup(&tree, &place, &backups[1]).await, b"two");
+}
+
+pub async fn publishing_the_wrong_bytes_is_refused_and_changes_nothing(tree: Store) {
+    let place = place("report.docx");
+    tree.publish(&publication(&place, b"one", 1), content(b"one")).await.unwrap();
+
+    let refused = tree.publish(&publication(&place, b"two", 1), content(b"torn")).await;
+    tree.tidy(&place).await.unwrap();
+
+    assert!(refused.is_err());
+    assert_eq!(tree.shown(&place).await.unwrap(), Some((Digest::of(b"one"), 3)));
+}
+
+pub async fn names_as_long_as_they_may_be_are_published_and_backed_up(tree: Store) {
+    let place = place(&format!("{}.docx", "é".repeat(125)));
+    assert_eq!(place.name.as_str().len(), 255);
+    tree.publish(&publication(&place, b"one", 1), content(b"one")).await.unwrap();
+
+    let replaced = tree.publish(&publication(&place, b"two", 1), content(b"two")).await.unwrap().unwrap();
+
+    assert!(replaced.backup.len() <= 255 && replaced.backup.ends_with("-v1.bak"));
+    assert_eq!(tree.shown(&place).await.unwrap(), Some((Digest::of(b"two"), 3)));
+}
+
+pub async fn the_name_never_vanishes(tree: Store) {
+    let place = place("report.docx");
+    let first = vec![0_u8; 100_000];
+    tree.publish(&publication(&place, &first, 1), content(&first)).await.unwrap();
+    let is_done = Arc::new(AtomicBool::new(false));
+    let reader = tokio::spawn({
+        let (tree, place, is_done) = (Arc::clone(&tree), place.clone(), Arc::clone(&is_done));
+        async move {
+            let mut seen = 0_u32;
+            while !is_done.load(Ordering::Relaxed) {
+                let (_, size_bytes) =
+                    tree.shown(&place).await.unwrap().expect("the published name is always there");
+                assert_eq!(size_bytes, 100_000, "and never half written");
+                seen += 1;
+                tokio::task::yield_now().await;
+            }
+            seen
+        }
+    });
+
+    for round in 1..100_u8 {
+        let bytes = vec![round; 100_000];
+        tree.publish(&publication(&place, &bytes, u32::from(round)), content(&bytes)).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    is_done.store(true, Ordering::Relaxed);
+
+    assert!(reader.await.unwrap() > 0);
+}

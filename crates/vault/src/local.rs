@@ -1,0 +1,274 @@
+//! Blobs in a folder of the local disk.
+//!
+//! ```text
+//! vault/blobs/3f/3fd2…           the bytes
+//! vault/blobs/3f/3fd2…~{sidecar} an empty file whose name tells where they came from
+//! vault/tmp/…                    being written
+//! ```
+//!
+//! A blob is written to `tmp`, flushed, renamed to its name; then the folder is flushed. The sidecar is a name and not
+//! a content, so that the same flush of the folder makes it durable: two flushes a blob.
+//!
+//! Guarantees: the port's, on any POSIX file system. A failed flush is never repeated on the same file: it is thrown
+//! away and the caller hears of it, for the kernel may have dropped the pages (fsyncgate).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use model::{Digest, Guards};
+use tokio::io::AsyncReadExt as _;
+use uuid::Uuid;
+
+use crate::spool::{Body, run_blocking};
+use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError};
+
+pub mod tree;
+
+/// The vault on a local disk.
+#[derive(Debug, Clone)]
+pub struct LocalVault {
+    disk: Arc<Disk>,
+}
+
+/// The folders, and whether they are flushed.
+#[derive(Debug)]
+struct Disk {
+    blobs: PathBuf,
+    temporary: PathBuf,
+    flushing: Flushing,
+}
+
+/// Whether files and folders are flushed; only the torture harness ever says no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flushing {
+    On,
+    Off,
+}
+
+impl Flushing {
+    pub(crate) fn from_guards(guards: &Guards) -> Self {
+        if guards.fsync { Self::On } else { Self::Off }
+    }
+
+    /// Flushes a file.
+    pub(crate) fn file(self, file: &File) -> io::Result<()> {
+        if self == Self::On { file.sync_all() } else { Ok(()) }
+    }
+
+    /// Flushes the names in a folder.
+    pub(crate) fn folder(self, folder: &Path) -> io::Result<()> {
+        if self == Self::On { File::open(folder)?.sync_all() } else { Ok(()) }
+    }
+
+    /// Makes a folder and those above it, each durable in the one above.
+    pub(crate) fn create_folders(self, folder: &Path) -> io::Result<()> {
+        let missing: Vec<&Path> = folder.ancestors().take_while(|each| !each.exists()).collect();
+        for each in missing.into_iter().rev() {
+            match fs::create_dir(each) {
+                Ok(()) => {}
+                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(cause) => return Err(cause),
+            }
+            if let Some(above) = each.parent().filter(|above| !above.as_os_str().is_empty()) {
+                self.folder(above)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LocalVault {
+    /// Opens the vault in a folder, creating it as needed, and removes what was being written when a process ended.
+    pub fn open(folder: &Path, guards: &Guards) -> Result<Self> {
+        let disk = Disk {
+            blobs: folder.join("blobs"),
+            temporary: folder.join("tmp"),
+            flushing: Flushing::from_guards(guards),
+        };
+        disk.prepare().map_err(VaultError::unavailable("open the vault"))?;
+        Ok(Self { disk: Arc::new(disk) })
+    }
+}
+
+#[async_trait]
+impl Vault for LocalVault {
+    async fn put(&self, spooled: &Spooled, sidecar: &Sidecar) -> Result<()> {
+        let (disk, spooled, word) = (Arc::clone(&self.disk), spooled.clone(), sidecar.to_word());
+        run_blocking("store a blob", move || disk.put(&spooled, &word)).await
+    }
+
+    async fn open(&self, digest: &Digest, range: Option<Range<u64>>) -> Result<BlobReader> {
+        let (path, shown) = (self.disk.path_of(digest), *digest);
+        let opened = tokio::task::spawn_blocking(move || open(&path, range)).await.map_err(io::Error::other);
+        match opened.and_then(|opened| opened) {
+            Ok(reader) => Ok(reader),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+                Err(VaultError::not_found(format!("blob {shown}")))
+            }
+            Err(cause) => Err(VaultError::unavailable("open a blob")(cause)),
+        }
+    }
+
+    async fn size_of(&self, digest: &Digest) -> Result<Option<u64>> {
+        let path = self.disk.path_of(digest);
+        run_blocking("look for a blob", move || size_of(&path)).await
+    }
+
+    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>> {
+        let (disk, after) = (Arc::clone(&self.disk), after.copied());
+        run_blocking("list the vault", move || disk.list(after, limit)).await
+    }
+
+    async fn probe(&self) -> Result<()> {
+        let disk = Arc::clone(&self.disk);
+        run_blocking("write to the vault", move || {
+            let path = disk.temporary.join(format!("probe-{}", Uuid::new_v4().simple()));
+            let written = disk.write(&path, |file| file.write_all(b"saveguard"));
+            fs::remove_file(&path)?;
+            written.and_then(|()| disk.flushing.folder(&disk.temporary))
+        })
+        .await
+    }
+}
+
+impl Disk {
+    /// All folders are made at the start, so that storing a blob never has to flush more than its own folder.
+    fn prepare(&self) -> io::Result<()> {
+        self.flushing.create_folders(&self.blobs)?;
+        self.flushing.create_folders(&self.temporary)?;
+        for byte in 0..=u8::MAX {
+            let folder = self.blobs.join(format!("{byte:02x}"));
+            if !folder.exists() {
+                fs::create_dir(&folder)?;
+            }
+        }
+        self.flushing.folder(&self.blobs)?;
+        for entry in fs::read_dir(&self.temporary)? {
+            fs::remove_file(entry?.path())?;
+        }
+        Ok(())
+    }
+
+    fn folder_of(&self, digest: &Digest) -> PathBuf {
+        self.blobs.join(digest.short(2))
+    }
+
+    fn path_of(&self, digest: &Digest) -> PathBuf {
+        self.folder_of(digest).join(digest.to_string())
+    }
+
+    fn put(&self, spooled: &Spooled, sidecar: &str) -> io::Result<()> {
+        let path = self.path_of(&spooled.digest);
+        if size_of(&path)? == Some(spooled.size_bytes) {
+            // Perhaps left by a process that ended before it could flush: make sure before anybody relies on it.
+            self.flushing.file(&File::open(&path)?)?;
+        } else {
+            self.write_blob(spooled, &path)?;
+        }
+        steps::reached("vault.blob-named");
+        let sidecar = self.folder_of(&spooled.digest).join(format!("{}~{sidecar}", spooled.digest));
+        OpenOptions::new().create(true).append(true).open(sidecar)?;
+        self.flushing.folder(&self.folder_of(&spooled.digest))?;
+        steps::reached("vault.blob-durable");
+        Ok(())
+    }
+
+    fn write_blob(&self, spooled: &Spooled, path: &Path) -> io::Result<()> {
+        let temporary = self.temporary.join(Uuid::new_v4().simple().to_string());
+        let written = self.write(&temporary, |file| match spooled.body() {
+            Body::Memory(bytes) => file.write_all(bytes),
+            Body::File(source) => copy(&source.path, file),
+        });
+        steps::reached("vault.blob-written");
+        let named = written.and_then(|()| fs::rename(&temporary, path));
+        if named.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        named
+    }
+
+    /// Writes a new file in full and flushes it.
+    fn write(&self, path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        write(&mut file)?;
+        self.flushing.file(&file)
+    }
+
+    fn list(&self, after: Option<Digest>, limit: usize) -> io::Result<Vec<StoredBlob>> {
+        let first = after.map_or(0, |after| after.as_bytes()[0]);
+        let mut found = Vec::new();
+        for byte in first..=u8::MAX {
+            let mut folder = list_folder(&self.blobs.join(format!("{byte:02x}")))?;
+            folder.retain(|blob| after.is_none_or(|after| blob.digest > after));
+            found.append(&mut folder);
+            if found.len() >= limit {
+                break;
+            }
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+}
+
+fn copy(source: &Path, target: &mut File) -> io::Result<()> {
+    let mut source = File::open(source)?;
+    let mut buffer = vec![0; 256 * 1024];
+    loop {
+        match source.read(&mut buffer)? {
+            0 => return Ok(()),
+            count => target.write_all(&buffer[..count])?,
+        }
+    }
+}
+
+fn size_of(path: &Path) -> io::Result<Option<u64>> {
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata.len())),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+fn open(path: &Path, range: Option<Range<u64>>) -> io::Result<BlobReader> {
+    let mut file = File::open(path)?;
+    let size_bytes = file.metadata()?.len();
+    let range = range.unwrap_or(0..size_bytes);
+    file.seek(SeekFrom::Start(range.start))?;
+    let reader = tokio::fs::File::from_std(file).take(range.end.saturating_sub(range.start));
+    Ok(BlobReader { size_bytes, reader: Box::pin(reader) })
+}
+
+/// The blobs of one folder in order, each with its sidecars.
+fn list_folder(folder: &Path) -> io::Result<Vec<StoredBlob>> {
+    let mut blobs = std::collections::BTreeMap::new();
+    let mut sidecars = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        match name.split_once('~') {
+            Some((digest, word)) => sidecars.extend(Digest::parse_hex(digest).zip(Sidecar::parse_word(word))),
+            None => {
+                let Some(digest) = Digest::parse_hex(name) else { continue };
+                let metadata = entry.metadata()?;
+                let stored_at =
+                    metadata.modified().ok().and_then(|at| Timestamp::try_from(at).ok()).unwrap_or_default();
+                blobs.insert(
+                    digest,
+                    StoredBlob { digest, size_bytes: metadata.len(), stored_at, sidecars: Vec::new() },
+                );
+            }
+        }
+    }
+    for (digest, sidecar) in sidecars {
+        if let Some(blob) = blobs.get_mut(&digest) {
+            blob.sidecars.push(sidecar);
+        }
+    }
+    Ok(blobs.into_values().collect())
+}

@@ -1,0 +1,198 @@
+//! The published tree in a folder of the local disk.
+//!
+//! To publish: write `{name}.tmp.{uuid}` in full and flush it, link what stands under the name to its backup name,
+//! rename the new file over the name, flush the folder. The name never vanishes, and no step destroys a byte.
+//!
+//! Guarantees: the port's. Should another program replace the file between the link and the rename, that is noticed
+//! (another inode) and the link is made again, so that the backup is the very file that was replaced.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use model::{Digest, Guards};
+use sha2::{Digest as _, Sha256};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use uuid::Uuid;
+
+use super::{Flushing, open};
+use crate::spool::run_blocking;
+use crate::tree::{Place, Publication, Replaced, Tree};
+use crate::{BlobReader, Result, VaultError, read_verified};
+
+/// Other programs may replace the file while we do; after so many times we leave it for later.
+const LINK_ATTEMPTS: usize = 8;
+/// Backups of the same instant get a number; more than this is no accident.
+const BACKUP_NAMES_MAX: u32 = 1000;
+
+/// The published tree on a local disk.
+#[derive(Debug, Clone)]
+pub struct LocalTree {
+    root: Arc<PathBuf>,
+    flushing: Flushing,
+}
+
+impl LocalTree {
+    /// Opens the tree in a folder, creating it as needed.
+    pub fn open(folder: &Path, guards: &Guards) -> Result<Self> {
+        let flushing = Flushing::from_guards(guards);
+        flushing.create_folders(folder).map_err(VaultError::unavailable("open the published tree"))?;
+        Ok(Self { root: Arc::new(folder.to_owned()), flushing })
+    }
+
+    /// Ids are single path components by construction, and so is the name.
+    fn folder_of(&self, place: &Place) -> PathBuf {
+        self.root.join(place.company.as_str()).join(place.project.as_str()).join(place.document.as_str())
+    }
+}
+
+#[async_trait]
+impl Tree for LocalTree {
+    async fn publish(&self, publication: &Publication, content: BlobReader) -> Result<Option<Replaced>> {
+        let (folder, flushing) = (self.folder_of(&publication.place), self.flushing);
+        let temporary = folder.join(publication.place.name.with_suffix(&temporary_suffix(&Uuid::new_v4())));
+        let made = folder.clone();
+        run_blocking("make a folder of the published tree", move || flushing.create_folders(&made)).await?;
+        let written = write(&temporary, content, publication.digest).await;
+        written.map_err(VaultError::unavailable("write a published file"))?;
+        steps::reached("publish.written");
+        let publication = publication.clone();
+        run_blocking("publish a file", move || {
+            flushing.file(&File::open(&temporary)?)?;
+            let backup = replace(&folder, &temporary, &publication)?;
+            steps::reached("publish.renamed");
+            flushing.folder(&folder)?;
+            backup.map(|backup| replaced(&folder, backup)).transpose()
+        })
+        .await
+    }
+
+    async fn shown(&self, place: &Place) -> Result<Option<(Digest, u64)>> {
+        let path = self.folder_of(place).join(place.name.as_str());
+        run_blocking("read a published file", move || match File::open(path) {
+            Ok(file) => hash(file).map(Some),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(cause),
+        })
+        .await
+    }
+
+    async fn open_backup(&self, place: &Place, backup: &str) -> Result<BlobReader> {
+        let is_one_name = !backup.contains('/') && backup != "." && backup != "..";
+        let path = self.folder_of(place).join(backup);
+        run_blocking("open a backup", move || {
+            if is_one_name { open(&path, None) } else { Err(io::ErrorKind::InvalidInput.into()) }
+        })
+        .await
+    }
+
+    async fn tidy(&self, place: &Place) -> Result<()> {
+        let (folder, name) = (self.folder_of(place), place.name.clone());
+        run_blocking("tidy a folder of the published tree", move || {
+            let pattern = name.with_suffix(&temporary_suffix(&Uuid::nil()));
+            let prefix = &pattern[..pattern.len() - Uuid::nil().simple().to_string().len()];
+            for entry in fs::read_dir(&folder).into_iter().flatten() {
+                let entry = entry?;
+                if entry.file_name().to_str().is_some_and(|found| found.starts_with(prefix)) {
+                    fs::remove_file(entry.path())?;
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn temporary_suffix(id: &Uuid) -> String {
+    format!(".tmp.{}", id.simple())
+}
+
+async fn write(path: &Path, content: BlobReader, digest: Digest) -> io::Result<()> {
+    let mut file = tokio::fs::OpenOptions::new().write(true).create_new(true).open(path).await?;
+    let mut reader = std::pin::pin!(read_verified(content.reader, digest));
+    let mut buffer = vec![0; 256 * 1024];
+    loop {
+        match reader.read(&mut buffer).await? {
+            0 => return file.flush().await,
+            count => file.write_all(&buffer[..count]).await?,
+        }
+    }
+}
+
+/// Puts the new file under the name; returns the name of what stood there.
+fn replace(folder: &Path, temporary: &Path, publication: &Publication) -> io::Result<Option<String>> {
+    let shown = folder.join(publication.place.name.as_str());
+    for _ in 0..LINK_ATTEMPTS {
+        let backup = link_to_backup(folder, &shown, publication)?;
+        steps::reached("publish.linked");
+        let is_still_it = match &backup {
+            Some(backup) => same_file(&shown, &folder.join(backup))?,
+            None => !shown.exists(),
+        };
+        if is_still_it {
+            fs::rename(temporary, &shown)?;
+            return Ok(backup);
+        }
+        if let Some(backup) = backup {
+            fs::remove_file(folder.join(backup))?;
+        }
+    }
+    Err(io::Error::other("another program keeps replacing the published file"))
+}
+
+fn link_to_backup(folder: &Path, shown: &Path, publication: &Publication) -> io::Result<Option<String>> {
+    for number in 1..=BACKUP_NAMES_MAX {
+        let suffix = match number {
+            1 => publication.backup_suffix.clone(),
+            number => publication.backup_suffix.replace(".bak", &format!("-{number}.bak")),
+        };
+        let backup = publication.place.name.with_suffix(&suffix);
+        match fs::hard_link(shown, folder.join(&backup)) {
+            Ok(()) => return Ok(Some(backup)),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+            // Linked by an attempt that was interrupted before the rename: that is the backup.
+            Err(cause)
+                if cause.kind() == io::ErrorKind::AlreadyExists
+                    && same_file(shown, &folder.join(&backup))? =>
+            {
+                return Ok(Some(backup));
+            }
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+    Err(io::Error::other("too many backups of one instant"))
+}
+
+fn same_file(one: &Path, other: &Path) -> io::Result<bool> {
+    let inode = |path: &Path| match fs::metadata(path) {
+        Ok(metadata) => Ok(Some((metadata.dev(), metadata.ino()))),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(cause) => Err(cause),
+    };
+    let one = inode(one)?;
+    Ok(one.is_some() && one == inode(other)?)
+}
+
+fn replaced(folder: &Path, backup: String) -> io::Result<Replaced> {
+    let (digest, size_bytes) = hash(OpenOptions::new().read(true).open(folder.join(&backup))?)?;
+    Ok(Replaced { backup, digest, size_bytes })
+}
+
+fn hash(mut file: File) -> io::Result<(Digest, u64)> {
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 256 * 1024];
+    let mut size_bytes = 0;
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok((Digest::new(hasher.finalize().into()), size_bytes)),
+            count => {
+                hasher.update(&buffer[..count]);
+                size_bytes += count as u64;
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A vault and a tree in memory, for tests.
+//!
+//! Guarantees: the ports', except that nothing outlives the process.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{Cursor, Read as _};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use jiff::Timestamp;
+use model::Digest;
+use tokio::io::AsyncReadExt as _;
+
+use crate::tree::{Place, Publication, Replaced, Tree};
+use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError, read_verified};
+
+/// Blobs in memory.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryVault {
+    blobs: Arc<Mutex<BTreeMap<Digest, (Bytes, Vec<Sidecar>)>>>,
+}
+
+impl MemoryVault {
+    /// Changes a stored blob behind everybody's back, as a failing disk would.
+    pub fn damage(&self, digest: &Digest) {
+        let mut blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((bytes, _)) = blobs.get_mut(digest) {
+            let mut changed = bytes.to_vec();
+            if let Some(byte) = changed.last_mut() {
+                *byte ^= 1;
+            }
+            *bytes = Bytes::from(changed);
+        }
+    }
+
+    fn find(&self, digest: &Digest) -> Option<Bytes> {
+        let blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
+        blobs.get(digest).map(|(bytes, _)| bytes.clone())
+    }
+}
+
+fn reader(bytes: &Bytes, range: Range<u64>) -> BlobReader {
+    let end = usize::try_from(range.end).unwrap_or(usize::MAX).min(bytes.len());
+    let start = usize::try_from(range.start).unwrap_or(usize::MAX).min(end);
+    BlobReader { size_bytes: bytes.len() as u64, reader: Box::pin(Cursor::new(bytes.slice(start..end))) }
+}
+
+#[async_trait]
+impl Vault for MemoryVault {
+    async fn put(&self, spooled: &Spooled, sidecar: &Sidecar) -> Result<()> {
+        let mut bytes = Vec::new();
+        spooled.reader()?.read_to_end(&mut bytes).map_err(VaultError::unavailable("store a blob"))?;
+        let mut blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, sidecars) = blobs.entry(spooled.digest).or_insert_with(|| (Bytes::from(bytes), Vec::new()));
+        if !sidecars.contains(sidecar) {
+            sidecars.push(sidecar.clone());
+        }
+        Ok(())
+    }
+
+    async fn open(&self, digest: &Digest, range: Option<Range<u64>>) -> Result<BlobReader> {
+        let bytes = self.find(digest).ok_or_else(|| VaultError::not_found(format!("blob {digest}")))?;
+        Ok(reader(&bytes, range.unwrap_or(0..u64::MAX)))
+    }
+
+    async fn size_of(&self, digest: &Digest) -> Result<Option<u64>> {
+        Ok(self.find(digest).map(|bytes| bytes.len() as u64))
+    }
+
+    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>> {
+        let blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let later = blobs.iter().filter(|(digest, _)| after.is_none_or(|after| *digest > after));
+        Ok(later
+            .take(limit)
+            .map(|(digest, (bytes, sidecars))| StoredBlob {
+                digest: *digest,
+                size_bytes: bytes.len() as u64,
+                stored_at: Timestamp::UNIX_EPOCH,
+                sidecars: sidecars.clone(),
+            })
+            .collect())
+    }
+
+    async fn probe(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A published tree in memory: file names to bytes, per document.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryTree {
+    files: Arc<Mutex<HashMap<(String, String), Bytes>>>,
+}
+
+impl MemoryTree {
+    /// Writes a file behind everybody's back, as another program would.
+    pub fn overwrite(&self, place: &Place, bytes: &[u8]) {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.insert(key(place, place.name.as_str()), Bytes::copy_from_slice(bytes));
+    }
+
+    /// The names in a document's folder, sorted.
+    pub fn names(&self, place: &Place) -> Vec<String> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names: Vec<_> = files
+            .keys()
+            .filter(|(folder, _)| *folder == folder_of(place))
+            .map(|(_, name)| name.clone())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+fn folder_of(place: &Place) -> String {
+    format!("{}/{}/{}", place.company, place.project, place.document)
+}
+
+fn key(place: &Place, name: &str) -> (String, String) {
+    (folder_of(place), name.to_owned())
+}
+
+#[async_trait]
+impl Tree for MemoryTree {
+    async fn publish(&self, publication: &Publication, content: BlobReader) -> Result<Option<Replaced>> {
+        let mut bytes = Vec::new();
+        std::pin::pin!(read_verified(content.reader, publication.digest))
+            .read_to_end(&mut bytes)
+            .await
+            .map_err(VaultError::unavailable("write a published file"))?;
+        let place = &publication.place;
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let replaced = files.insert(key(place, place.name.as_str()), Bytes::from(bytes));
+        Ok(replaced.map(|old| {
+            let backup = (1..)
+                .map(|number| if number == 1 { String::new() } else { format!("-{number}") })
+                .map(|number| {
+                    place
+                        .name
+                        .with_suffix(&publication.backup_suffix.replace(".bak", &format!("{number}.bak")))
+                })
+                .find(|name| !files.contains_key(&key(place, name)))
+                .unwrap_or_default();
+            let (digest, size_bytes) = (Digest::of(&old), old.len() as u64);
+            files.insert(key(place, &backup), old);
+            Replaced { backup, digest, size_bytes }
+        }))
+    }
+
+    async fn shown(&self, place: &Place) -> Result<Option<(Digest, u64)>> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(files.get(&key(place, place.name.as_str())).map(|bytes| (Digest::of(bytes), bytes.len() as u64)))
+    }
+
+    async fn open_backup(&self, place: &Place, backup: &str) -> Result<BlobReader> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = files.get(&key(place, backup)).ok_or_else(|| VaultError::not_found(backup))?;
+        Ok(reader(bytes, 0..u64::MAX))
+    }
+
+    async fn tidy(&self, _place: &Place) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,59 @@
+//! The port of the published tree: `/{company}/{project}/{document}/{filename}`, with backups of what was replaced.
+//!
+//! Guarantees: a reader of the published name finds it at every moment, whole; what is replaced is never lost but kept
+//! under a backup name, and its hash is that of the very file that was replaced.
+//! Does not do: decide what to publish or what unknown bytes mean (`recovering` does).
+
+use async_trait::async_trait;
+use model::names::FileName;
+use model::{CompanyId, Digest, DocumentId, ProjectId};
+
+use crate::{BlobReader, Result};
+
+/// What people and other tools see.
+#[async_trait]
+pub trait Tree: Send + Sync {
+    /// Shows these bytes under the document's name; what stood there becomes a backup.
+    async fn publish(&self, publication: &Publication, content: BlobReader) -> Result<Option<Replaced>>;
+    /// The hash and length of what the document's name shows now; `None` if nothing is there.
+    async fn shown(&self, place: &Place) -> Result<Option<(Digest, u64)>>;
+    /// Opens a backup.
+    async fn open_backup(&self, place: &Place, backup: &str) -> Result<BlobReader>;
+    /// Removes what an interrupted publication left in the document's folder.
+    async fn tidy(&self, place: &Place) -> Result<()>;
+}
+
+/// Where a document is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Its company.
+    pub company: CompanyId,
+    /// Its project.
+    pub project: ProjectId,
+    /// Its id.
+    pub document: DocumentId,
+    /// Its file name.
+    pub name: FileName,
+}
+
+/// A content to be shown.
+#[derive(Debug, Clone)]
+pub struct Publication {
+    /// Where.
+    pub place: Place,
+    /// The hash of the bytes; anything else is refused.
+    pub digest: Digest,
+    /// What is appended to the name of the file that is replaced: `.20261115T101500.123Z-v14.bak`.
+    pub backup_suffix: String,
+}
+
+/// What was replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    /// The name it has now.
+    pub backup: String,
+    /// Its hash.
+    pub digest: Digest,
+    /// Its length.
+    pub size_bytes: u64,
+}
