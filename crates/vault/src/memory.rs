@@ -19,8 +19,10 @@ use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError,
 /// Blobs in memory.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryVault {
-    blobs: Arc<Mutex<BTreeMap<Digest, (Bytes, Vec<Sidecar>)>>>,
+    blobs: Arc<Mutex<BTreeMap<Digest, Held>>>,
 }
+
+type Held = (Bytes, Vec<Sidecar>);
 
 impl MemoryVault {
     /// Changes a stored blob behind everybody's back, as a failing disk would.

@@ -195,7 +195,7 @@ mod tests {
     async fn spool_of(size: usize) -> (tempfile::TempDir, Vec<u8>, Spooled) {
         let folder = tempfile::tempdir().unwrap();
         let spool = Spool::open(folder.path()).unwrap();
-        let bytes: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+        let bytes: Vec<u8> = (0..size).map(|at| u8::try_from(at % 251).unwrap()).collect();
         let mut writer = spool.begin();
         for chunk in bytes.chunks(70_000) {
             writer.write(chunk).await.unwrap();

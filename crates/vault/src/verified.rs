@@ -100,7 +100,7 @@ mod tests {
     #[tokio::test]
     async fn sound_blobs_pass_whole() {
         for size in [0, 1, HELD_BYTES - 1, HELD_BYTES, HELD_BYTES + 1, 5 * HELD_BYTES + 3] {
-            let bytes: Vec<u8> = (0..size).map(|at| (at % 253) as u8).collect();
+            let bytes: Vec<u8> = (0..size).map(|at| u8::try_from(at % 253).unwrap()).collect();
 
             assert_eq!(read(&bytes, Digest::of(&bytes)).await, (bytes, true), "{size}");
         }
