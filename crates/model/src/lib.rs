@@ -8,6 +8,7 @@
 //! searched exhaustively (`tests/rules/exhaustive.rs` does).
 //! Does not do: storing, fetching, parsing wire formats. Adapters and edges do that.
 
+pub mod access;
 pub mod audit;
 pub mod callbacks;
 pub mod guards;

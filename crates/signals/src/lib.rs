@@ -7,13 +7,16 @@
 pub mod local;
 
 use async_trait::async_trait;
-use model::DocumentId;
+use model::{DocumentId, EditorKey};
 
 /// Something others may want to hear of at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signal {
     /// A save of this document was committed, kept aside or given up.
     Settled(DocumentId),
+    /// Somebody waits to open a document whose live key is finished: its forgotten file should be collected, and the
+    /// key retired, now rather than with the next round.
+    FinishWanted(EditorKey),
     /// The Document Server answered a question (`info`) that carried this nonce.
     Answered {
         /// The nonce.

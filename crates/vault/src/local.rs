@@ -83,7 +83,7 @@ impl Flushing {
 }
 
 impl LocalVault {
-    /// Opens the vault in a folder, creating it as needed, and removes what was being written when a process ended.
+    /// Opens the vault in a folder, creating it as needed.
     pub fn open(folder: &Path, guards: &Guards) -> Result<Self> {
         let disk = Disk {
             blobs: folder.join("blobs"),
@@ -92,6 +92,11 @@ impl LocalVault {
         };
         disk.prepare().map_err(VaultError::unavailable("open the vault"))?;
         Ok(Self { disk: Arc::new(disk) })
+    }
+
+    /// Removes what was being written when an earlier process ended. Only for whoever has the folder to itself.
+    pub fn clean(&self) -> Result<()> {
+        self.disk.clean().map_err(VaultError::unavailable("clean the vault"))
     }
 }
 
@@ -147,7 +152,10 @@ impl Disk {
                 fs::create_dir(&folder)?;
             }
         }
-        self.flushing.folder(&self.blobs)?;
+        self.flushing.folder(&self.blobs)
+    }
+
+    fn clean(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.temporary)? {
             fs::remove_file(entry?.path())?;
         }

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: the digest is that of the very bytes that are handed on, so what was checked is what is stored; no
 //! content needs more than [`MEMORY_BYTES_MAX`] of memory; an unfinished content leaves nothing behind but a file that
-//! the next start removes. Does not do: durability. Bytes are safe once a vault has put them.
+//! the next start cleans away. Does not do: durability. Bytes are safe once a vault has put them.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -25,17 +25,22 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Opens the spool and removes what an earlier process left unfinished.
+    /// Opens the spool.
     pub fn open(folder: &Path) -> Result<Self> {
-        let attempt = "open the spool";
-        std::fs::create_dir_all(folder).map_err(VaultError::unavailable(attempt))?;
-        for entry in std::fs::read_dir(folder).map_err(VaultError::unavailable(attempt))? {
+        std::fs::create_dir_all(folder).map_err(VaultError::unavailable("open the spool"))?;
+        Ok(Self { folder: Arc::new(folder.to_owned()) })
+    }
+
+    /// Removes what an earlier process left unfinished. Only for whoever has the folder to itself.
+    pub fn clean(&self) -> Result<()> {
+        let attempt = "clean the spool";
+        for entry in std::fs::read_dir(self.folder.as_path()).map_err(VaultError::unavailable(attempt))? {
             let path = entry.map_err(VaultError::unavailable(attempt))?.path();
             if path.extension().is_some_and(|extension| extension == "part") {
                 std::fs::remove_file(&path).map_err(VaultError::unavailable(attempt))?;
             }
         }
-        Ok(Self { folder: Arc::new(folder.to_owned()) })
+        Ok(())
     }
 
     /// Begins to take a content in.
@@ -231,12 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn opening_removes_what_an_earlier_process_left() {
+    fn cleaning_removes_what_an_earlier_process_left_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("left.part"), b"half").unwrap();
         std::fs::write(folder.path().join("not-ours.txt"), b"x").unwrap();
 
-        Spool::open(folder.path()).unwrap();
+        Spool::open(folder.path()).unwrap().clean().unwrap();
 
         let names: Vec<_> =
             std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

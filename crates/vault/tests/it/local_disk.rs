@@ -37,7 +37,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn opening_the_vault_removes_half_written_blobs_and_keeps_whole_ones() {
+async fn cleaning_the_vault_removes_half_written_blobs_and_keeps_whole_ones() {
     let folder = tempfile::tempdir().unwrap();
     let spooled = Spool::hold(bytes::Bytes::from_static(b"whole"));
     let sidecar = Sidecar::Saved { key: EditorKey::parse("k").unwrap(), status: 2 };
@@ -45,6 +45,7 @@ async fn opening_the_vault_removes_half_written_blobs_and_keeps_whole_ones() {
     std::fs::write(folder.path().join("tmp/half"), b"ha").unwrap();
 
     let vault = LocalVault::open(folder.path(), &Guards::ALL).unwrap();
+    vault.clean().unwrap();
 
     assert_eq!(names(&folder.path().join("tmp")), [""; 0]);
     assert_eq!(vault.size_of(&spooled.digest).await.unwrap(), Some(5));

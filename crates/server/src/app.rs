@@ -1,0 +1,248 @@
+//! The handles flows need, put together once. The only file that names adapters.
+//!
+//! Guarantees: flows see ports; which engine stands behind them is decided here and nowhere else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jiff::Timestamp;
+use lanes::Lanes;
+use ledger::Ledger;
+use ledger::sqlite::{Options, SqliteLedger};
+use model::{DocumentId, Guards};
+use signals::Signals;
+use signals::local::LocalSignals;
+use tokio::sync::{Notify, Semaphore};
+use vault::local::LocalVault;
+use vault::local::tree::LocalTree;
+use vault::{Spool, Tree, Vault};
+
+use crate::clock::{Clock, Random, SystemClock, SystemRandom};
+use crate::config::Config;
+use crate::editors::DocumentServer;
+use crate::editors::onlyoffice::{OnlyOffice, Tokens};
+use crate::saving::Jobs;
+
+/// Everything a flow may use.
+pub struct App {
+    /// What was set.
+    pub config: Config,
+    /// Metadata, history, unfinished work.
+    pub ledger: Arc<dyn Ledger>,
+    /// Bytes.
+    pub vault: Arc<dyn Vault>,
+    /// What people see.
+    pub tree: Arc<dyn Tree>,
+    /// Hints.
+    pub signals: Arc<dyn Signals>,
+    /// The other side.
+    pub editor: Arc<dyn DocumentServer>,
+    /// The tokens shared with it.
+    pub tokens: Arc<Tokens>,
+    /// Bytes on their way.
+    pub spool: Spool,
+    /// The time of day.
+    pub clock: Arc<dyn Clock>,
+    /// Random bits.
+    pub random: Arc<dyn Random>,
+    /// Which guards stand; all of them outside of tests.
+    pub guards: Guards,
+    /// Callbacks of one document are written down in the order they arrive.
+    pub arrivals: Lanes<DocumentId>,
+    /// Saves of one document are prepared side by side and committed in order.
+    pub saves: Lanes<DocumentId>,
+    /// Publications of one document happen in order.
+    pub publications: Lanes<DocumentId>,
+    /// Saves in progress in this process.
+    pub jobs: Jobs,
+    /// Downloads and checks at once.
+    pub fetching: Arc<Semaphore>,
+    /// Wakes the recovery loop before its time.
+    pub recovery_wanted: Notify,
+    is_ready: AtomicBool,
+}
+
+/// The ports and sources an [`App`] is made of; tests put their own together.
+pub struct Parts {
+    /// What was set.
+    pub config: Config,
+    /// Metadata, history, unfinished work.
+    pub ledger: Arc<dyn Ledger>,
+    /// Bytes.
+    pub vault: Arc<dyn Vault>,
+    /// What people see.
+    pub tree: Arc<dyn Tree>,
+    /// Hints.
+    pub signals: Arc<dyn Signals>,
+    /// The other side.
+    pub editor: Arc<dyn DocumentServer>,
+    /// Bytes on their way.
+    pub spool: Spool,
+    /// The time of day.
+    pub clock: Arc<dyn Clock>,
+    /// Random bits.
+    pub random: Arc<dyn Random>,
+    /// Which guards stand.
+    pub guards: Guards,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Serve,
+    Inspect,
+}
+
+/// Keeps a second service out of a data folder. Goes with the process, however that ends.
+#[derive(Debug)]
+pub struct FolderLock {
+    _file: std::fs::File,
+}
+
+impl FolderLock {
+    fn take(data: &std::path::Path) -> Result<Self, StartError> {
+        let folder = data.display().to_string();
+        let failed = |cause| StartError::Folder { folder: folder.clone(), cause };
+        std::fs::create_dir_all(data).map_err(failed)?;
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(data.join("lock")).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(std::fs::TryLockError::WouldBlock) => Err(StartError::InUse { folder }),
+            Err(std::fs::TryLockError::Error(cause)) => Err(failed(cause)),
+        }
+    }
+}
+
+/// Why the service cannot be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data folder cannot be used.
+    #[error("the data folder {folder} cannot be used")]
+    Folder {
+        /// Where it is.
+        folder: String,
+        /// Why.
+        #[source]
+        cause: std::io::Error,
+    },
+    /// Another process has it.
+    #[error("another Saveguard is using the data folder {folder}; stop it first")]
+    InUse {
+        /// Where it is.
+        folder: String,
+    },
+    /// The ledger cannot be opened.
+    #[error("the ledger in {folder} cannot be opened")]
+    Ledger {
+        /// Where it is.
+        folder: String,
+        /// Why.
+        #[source]
+        cause: ledger::LedgerError,
+    },
+    /// The vault, the spool or the published tree cannot be opened.
+    #[error("the vault in {folder} cannot be opened")]
+    Vault {
+        /// Where it is.
+        folder: String,
+        /// Why.
+        #[source]
+        cause: vault::VaultError,
+    },
+    /// The HTTP client cannot be made.
+    #[error("the HTTP client cannot be made")]
+    Client(#[from] reqwest::Error),
+    /// The lanes refuse their settings.
+    #[error("the lanes cannot be made")]
+    Lanes(#[from] lanes::InvalidSettings),
+}
+
+impl App {
+    /// The embedded engine, SQLite and a folder, for the one process that may write to it.
+    pub fn embedded(config: Config, guards: Guards) -> Result<(Self, FolderLock), StartError> {
+        let lock = FolderLock::take(&config.server.data)?;
+        Self::open(config, guards, Purpose::Serve).map(|app| (app, lock))
+    }
+
+    /// The embedded engine, to look at beside a running service.
+    pub fn inspecting(config: Config) -> Result<Self, StartError> {
+        Self::open(config, Guards::ALL, Purpose::Inspect)
+    }
+
+    fn open(config: Config, guards: Guards, purpose: Purpose) -> Result<Self, StartError> {
+        let data = config.server.data.clone();
+        let folder = data.display().to_string();
+        let vault_failed = |cause| StartError::Vault { folder: folder.clone(), cause };
+        let vault = LocalVault::open(&data.join("vault"), &guards).map_err(vault_failed)?;
+        let tree = LocalTree::open(&data.join("published"), &guards).map_err(vault_failed)?;
+        let spool = Spool::open(&data.join("spool")).map_err(vault_failed)?;
+        if purpose == Purpose::Serve {
+            vault.clean().and_then(|()| spool.clean()).map_err(vault_failed)?;
+        }
+        let options = Options { guards, ..Options::new(config.server.environment.clone()) };
+        let ledger = SqliteLedger::open(&data.join("ledger.sqlite"), &options)
+            .map_err(|cause| StartError::Ledger { folder: folder.clone(), cause })?;
+        let signals: Arc<dyn Signals> = Arc::new(LocalSignals::default());
+        let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) = (Arc::new(SystemClock), Arc::new(SystemRandom));
+        let tokens = Arc::new(Tokens::new(&config.document_server.secrets));
+        let sources = (Arc::clone(&clock), Arc::clone(&random));
+        let editor = OnlyOffice::new(&config, Arc::clone(&tokens), Arc::clone(&signals), sources)?;
+        Self::from_parts(Parts {
+            config,
+            ledger: Arc::new(ledger),
+            vault: Arc::new(vault),
+            tree: Arc::new(tree),
+            signals,
+            editor: Arc::new(editor),
+            spool,
+            clock,
+            random,
+            guards,
+        })
+    }
+
+    /// Puts given parts together.
+    pub fn from_parts(parts: Parts) -> Result<Self, StartError> {
+        let saving = &parts.config.saving;
+        let settings = lanes::Settings {
+            depth_max: saving.lane_depth_max,
+            wait: saving.answer_within,
+            pass_after: saving.pass_after,
+            drain: parts.config.stopping.drain,
+        };
+        Ok(Self {
+            tokens: Arc::new(Tokens::new(&parts.config.document_server.secrets)),
+            arrivals: Lanes::new(settings.clone())?,
+            saves: Lanes::new(settings.clone())?,
+            publications: Lanes::new(settings)?,
+            jobs: Jobs::default(),
+            fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),
+            recovery_wanted: Notify::new(),
+            is_ready: AtomicBool::new(true),
+            config: parts.config,
+            ledger: parts.ledger,
+            vault: parts.vault,
+            tree: parts.tree,
+            signals: parts.signals,
+            editor: parts.editor,
+            spool: parts.spool,
+            clock: parts.clock,
+            random: parts.random,
+            guards: parts.guards,
+        })
+    }
+
+    /// Now, by the service's clock.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Whether new work is taken.
+    pub fn is_ready(&self) -> bool {
+        self.is_ready.load(Ordering::Relaxed)
+    }
+
+    /// From now on newcomers are told to come back later.
+    pub fn stop_being_ready(&self) {
+        self.is_ready.store(false, Ordering::Relaxed);
+    }
+}

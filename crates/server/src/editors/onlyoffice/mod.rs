@@ -1,0 +1,12 @@
+//! ONLYOFFICE Document Server (and Euro-Office): tokens, callbacks, commands, downloads, editor configurations.
+
+mod callback;
+mod client;
+mod configuration;
+mod link;
+mod tokens;
+
+pub use callback::{CallbackRefused, read_callback};
+pub use client::{OnlyOffice, is_our_question};
+pub use configuration::{EditorConfiguration, Opened, Rights, document_type};
+pub use tokens::{TokenRefused, Tokens};

@@ -1,0 +1,252 @@
+//! From what happened to what the caller is told: every status and every public word is chosen here.
+//!
+//! Guarantees: a problem document has a code, a title, a detail and what to do next, and nothing of the inner cause;
+//! the cause is logged once, here, with an id that the caller gets too. `docs/status-codes.md` is this file for people.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use model::callbacks::Answer;
+use model::names::NameRefused;
+use model::problems::Code;
+use serde::Serialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use crate::editors::onlyoffice::{CallbackRefused, TokenRefused};
+use crate::opening::{OpenError, StreamRefused};
+use crate::saving::{Reply, report};
+
+const PAGES: &str = "https://github.com/saveguard/saveguard/blob/main/docs/errors";
+
+/// An error as RFC 9457 describes it.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Problem {
+    /// A page about this code.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What went wrong, in general.
+    pub title: String,
+    /// The HTTP status.
+    #[schema(example = 409)]
+    pub status: u16,
+    /// The code: stable, documented.
+    #[schema(example = "DOC_001")]
+    pub code: String,
+    /// The code as a name.
+    #[schema(example = "EDIT_LOCK_ACTIVE")]
+    pub name: String,
+    /// What went wrong, this time.
+    pub detail: String,
+    /// What to do next.
+    pub next: String,
+    #[serde(skip)]
+    retry_after_seconds: Option<u32>,
+}
+
+impl Problem {
+    /// A problem with its words.
+    pub fn new(status: StatusCode, code: Code, detail: impl Into<String>, next: &str) -> Self {
+        Self {
+            kind: format!("{PAGES}/{code}.md"),
+            title: code.title().to_owned(),
+            status: status.as_u16(),
+            code: code.as_str().to_owned(),
+            name: code.name().to_owned(),
+            detail: detail.into(),
+            next: next.to_owned(),
+            retry_after_seconds: None,
+        }
+    }
+
+    fn retry_after(mut self, seconds: u32) -> Self {
+        self.retry_after_seconds = Some(seconds);
+        self
+    }
+
+    /// No such thing, or none this caller may know of: both look exactly alike.
+    pub fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, Code::NotFound, "There is no such thing here.", "Check the id and your token's companies.")
+    }
+
+    /// The request cannot be understood.
+    pub fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, Code::BadRequest, detail, "Correct the request; the API description is at /api/openapi.json.")
+    }
+
+    /// No valid token.
+    pub fn unauthorized() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            Code::Unauthorized,
+            "The request has no valid bearer token.",
+            "Send `Authorization: Bearer …` with a token signed with the api secret (HS256) that has not expired.",
+        )
+    }
+
+    /// The token does not allow this.
+    pub fn forbidden() -> Self {
+        Self::new(StatusCode::FORBIDDEN, Code::Forbidden, "Your token's role does not allow this.", "Ask with a token of another role.")
+    }
+
+    /// Stopping or overloaded.
+    pub fn unavailable(detail: &str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, detail, "Try again in a moment.").retry_after(2)
+    }
+
+    /// Too many bytes.
+    pub fn too_large(limit_bytes: u64) -> Self {
+        let detail = format!("The request is larger than {limit_bytes} bytes.");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, Code::TooLarge, detail, "Send less, or raise the limit in the configuration.")
+    }
+
+    /// The store cannot take it now.
+    pub fn store(error: &dyn std::error::Error) -> Self {
+        tracing::error!(error = %report(error), "a request failed on the store");
+        let detail = "The store cannot do this now; nothing was changed.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, Code::StoreWriteFailed, detail, "Try again in a moment; `saveguard doctor` names the cause.")
+            .retry_after(2)
+    }
+
+    /// A name that is not allowed.
+    pub fn name(refused: NameRefused) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, Code::PathTraversal, format!("The name is not allowed: {refused}."), "Choose a plain file name.")
+    }
+
+    /// An id that is not allowed.
+    pub fn id(refused: &model::ids::NotAnId) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, Code::PathTraversal, format!("{refused}."), "Choose a plain id.")
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let retry_after = self.retry_after_seconds;
+        let mut response = (status, Json(self)).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<OpenError> for Problem {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::NotFound { .. } => Self::not_found(),
+            OpenError::BeingSaved => Self::new(
+                StatusCode::CONFLICT,
+                Code::EditLockActive,
+                "The document is being saved right now.",
+                "Try again in a few seconds; the newest version will open.",
+            )
+            .retry_after(3),
+            OpenError::ServerAway => Self::unavailable("The Document Server cannot be reached, and only it knows whether unsaved work is left."),
+            OpenError::NotWhole { reason } => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                Code::SaveValidationFailed,
+                format!("The file is not whole: {reason}."),
+                "Upload the file again from its source.",
+            ),
+            OpenError::Exists { what } => {
+                Self::new(StatusCode::CONFLICT, Code::AlreadyExists, format!("{what} exists already."), "Choose another id, or use the existing one.")
+            }
+            OpenError::TooLarge { limit_bytes } => Self::too_large(limit_bytes),
+            OpenError::BrokenOff => Self::bad_request("The upload broke off."),
+            OpenError::Stream(refused) => refused.into(),
+            OpenError::Ledger(cause) => Self::store(&cause),
+            OpenError::Vault(cause) => Self::store(&cause),
+        }
+    }
+}
+
+impl From<StreamRefused> for Problem {
+    fn from(refused: StreamRefused) -> Self {
+        match refused {
+            StreamRefused::Token => Self::new(
+                StatusCode::FORBIDDEN,
+                Code::StreamUnauthorized,
+                "The stream token is missing, expired, or for something else.",
+                "Ask for a fresh editor configuration.",
+            ),
+            StreamRefused::Spent => Self::new(
+                StatusCode::CONFLICT,
+                Code::SessionConflict,
+                "The session of this key is over; its result is stored.",
+                "Ask for a fresh editor configuration: it opens the newest version.",
+            ),
+        }
+    }
+}
+
+impl From<ledger::LedgerError> for Problem {
+    fn from(error: ledger::LedgerError) -> Self {
+        OpenError::from(error).into()
+    }
+}
+
+impl From<CallbackRefused> for Problem {
+    fn from(refused: CallbackRefused) -> Self {
+        match refused {
+            // Signed by the server, so its work is real: it must repeat, and somebody must look at the clocks.
+            CallbackRefused::Token(TokenRefused::Expired) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                Code::CallbackInvalid,
+                "The callback's token is signed rightly but is not valid at this time.",
+                "Compare the clocks of the Document Server and of Saveguard.",
+            )
+            .retry_after(1),
+            CallbackRefused::Token(refused) => Self::new(
+                StatusCode::FORBIDDEN,
+                Code::CallbackInvalid,
+                format!("The callback cannot be trusted: {refused}."),
+                "Give the Document Server and Saveguard the same secret and header name; `saveguard doctor` tests it.",
+            ),
+            CallbackRefused::NoKey => Self::key_unreadable(),
+            CallbackRefused::NoStatus => Self::bad_request("The callback has no status."),
+        }
+    }
+}
+
+impl Problem {
+    /// The key says nothing we can read. Signed by the server, so it may repeat: 503.
+    pub fn key_unreadable() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            Code::KeyParseFailed,
+            "The callback's key cannot be read, or its document is not known here. What it brought is kept.",
+            "Check that the environment name is the one that issued the key, and look at the orphans.",
+        )
+        .retry_after(1)
+    }
+}
+
+/// Marks a response whose connection is closed instead of being answered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CloseConnection;
+
+/// What the Document Server is told.
+pub(super) fn to_document_server(reply: Reply) -> Response {
+    match reply {
+        Reply::Answer(Answer::Saved) => Json(json!({ "error": 0 })).into_response(),
+        Reply::Answer(Answer::NotSaved) => Json(json!({ "error": 1 })).into_response(),
+        Reply::Answer(Answer::TryAgain) => Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            Code::StoreWriteFailed,
+            "The save is not stored yet.",
+            "Repeat the callback; the work goes on meanwhile.",
+        )
+        .retry_after(1)
+        .into_response(),
+        Reply::Close => {
+            let mut response = StatusCode::SERVICE_UNAVAILABLE.into_response();
+            response.extensions_mut().insert(CloseConnection);
+            response
+        }
+    }
+}

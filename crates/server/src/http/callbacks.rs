@@ -1,0 +1,84 @@
+//! `POST /callback/{document}`: where the Document Server reports.
+//!
+//! Verifies, hands over to `saving`, turns the reply into what the server understands. The document in the path counts
+//! for nothing: the signed key is the only address.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse, Response};
+use model::problems::Code;
+
+use super::answer::{Problem, to_document_server};
+use crate::app::App;
+use crate::editors::onlyoffice::{CallbackRefused, TokenRefused, read_callback};
+use crate::saving::{Reply, accept};
+use crate::telemetry;
+
+/// A history of ten thousand entries comes three times in one request: plain, in the token, and in the header.
+const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// The server sends its callback in one go.
+const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// A callback of the Document Server.
+#[utoipa::path(
+    post, path = "/callback/{document}", tag = "document server",
+    params(("document" = String, Path, description = "For people who read logs; the signed key decides")),
+    request_body(content = serde_json::Value, description = "As the Document Server sends it, with its token"),
+    responses(
+        (status = 200, description = "`{\"error\":0}` stored, `{\"error\":1}` kept aside and announced"),
+        (status = 403, description = "DOC_004: the token is missing or forged", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "DOC_003, DOC_004, DOC_005: repeat", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn receive(State(app): State<Arc<App>>, Path(document): Path<String>, request: Request) -> Response {
+    let received = Instant::now();
+    let (parts, body) = request.into_parts();
+    let body = match read_body(body).await {
+        Ok(body) => body,
+        Err(problem) => return problem.into_response(),
+    };
+    let header = &app.config.document_server.jwt_header;
+    let callback = match read_callback(&app.tokens, header, (&parts.headers, &body), app.now()) {
+        Ok(callback) => callback,
+        Err(refused) => return refuse(&refused),
+    };
+    let status = callback.status;
+    let is_readable = callback.key.parts().is_some_and(|parts| parts.environment == app.config.server.environment);
+    tracing::debug!(status, document, "a callback arrived");
+    let reply = accept(&app, callback, received).await;
+    steps::reached("save.answering");
+    telemetry::callback_answered(status, word_for(reply), received.elapsed());
+    match reply {
+        Reply::Answer(model::callbacks::Answer::TryAgain) if !is_readable => Problem::key_unreadable().into_response(),
+        reply => to_document_server(reply),
+    }
+}
+
+async fn read_body(body: Body) -> Result<bytes::Bytes, Problem> {
+    match tokio::time::timeout(BODY_TIME_MAX, axum::body::to_bytes(body, BODY_BYTES_MAX)).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(_)) => Err(Problem::too_large(BODY_BYTES_MAX as u64)),
+        Err(_) => Err(Problem::new(http::StatusCode::REQUEST_TIMEOUT, Code::BadRequest, "The request took too long.", "Send it in one go.")),
+    }
+}
+
+fn refuse(refused: &CallbackRefused) -> Response {
+    telemetry::callback_answered(0, "refused", Duration::ZERO);
+    if *refused == CallbackRefused::Token(TokenRefused::Expired) {
+        telemetry::alert("clock-skew");
+        tracing::error!("a callback is signed rightly but expired: compare the clocks");
+    } else {
+        tracing::warn!(reason = %refused, "a callback was refused");
+    }
+    Problem::from(refused.clone()).into_response()
+}
+
+fn word_for(reply: Reply) -> &'static str {
+    match reply {
+        Reply::Answer(answer) => answer.as_str(),
+        Reply::Close => "closed",
+    }
+}

@@ -1,0 +1,31 @@
+//! `/healthz`: the process lives. `/readyz`: it takes work, so a balancer may send some.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+
+use super::answer::Problem;
+use crate::app::App;
+
+/// The process lives.
+#[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, description = "The process lives")))]
+pub(super) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// The service takes work: it is not stopping, and its ledger and vault answer.
+#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "The service takes work"),
+    (status = 503, body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn readyz(State(app): State<Arc<App>>) -> Response {
+    if !app.is_ready() {
+        return Problem::unavailable("The service is stopping.").into_response();
+    }
+    if let Err(cause) = app.ledger.totals().await {
+        return Problem::store(&cause).into_response();
+    }
+    match app.vault.probe().await {
+        Ok(()) => "ready\n".into_response(),
+        Err(cause) => Problem::store(&cause).into_response(),
+    }
+}

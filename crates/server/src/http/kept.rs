@@ -1,0 +1,92 @@
+//! Conflict copies and quarantine: what could not become the head, visible and readable.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::HeaderMap;
+use jiff::Timestamp;
+use ledger::documents::{KeptCopy, KeptPage};
+use model::access::Permission;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::answer::Problem;
+use super::bytes::send;
+use super::caller::Session;
+use crate::app::App;
+
+const PAGE: u32 = 1000;
+
+/// A kept copy.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct KeptView {
+    /// Its number.
+    number: u64,
+    /// `conflict`, `quarantine` or `orphan`.
+    kind: &'static str,
+    /// Why it is kept.
+    #[schema(example = "base-moved")]
+    reason: &'static str,
+    /// Its SHA-256.
+    sha256: String,
+    /// Its length.
+    size_bytes: u64,
+    /// What its bytes are.
+    file_type: String,
+    /// The id of who made the last change.
+    author_id: String,
+    /// Their name.
+    author_name: String,
+    /// When it was kept.
+    #[schema(value_type = String, format = DateTime)]
+    kept_at: Timestamp,
+}
+
+impl From<KeptCopy> for KeptView {
+    fn from(copy: KeptCopy) -> Self {
+        Self {
+            number: copy.number,
+            kind: copy.keeping.kind(),
+            reason: copy.keeping.reason(),
+            sha256: copy.blob.digest.to_string(),
+            size_bytes: copy.blob.size_bytes,
+            file_type: copy.blob.file_type,
+            author_id: copy.author.id,
+            author_name: copy.author.name,
+            kept_at: copy.kept_at,
+        }
+    }
+}
+
+/// What could not become the head of a document, newest first.
+#[utoipa::path(get, path = "/api/v1/documents/{document}/kept", tag = "documents", security(("bearer" = [])),
+    params(("document" = String, Path)),
+    responses((status = 200, body = [KeptView]), (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn list_kept(
+    State(app): State<Arc<App>>,
+    session: Session,
+    Path(document): Path<String>,
+) -> Result<Json<Vec<KeptView>>, Problem> {
+    let document = session.document(&app, &document, Permission::View).await?;
+    let page = KeptPage { document: Some(document.id), before: None, limit: PAGE };
+    Ok(Json(app.ledger.kept_copies(&page).await?.into_iter().map(Into::into).collect()))
+}
+
+/// The bytes of a kept copy.
+#[utoipa::path(get, path = "/api/v1/documents/{document}/kept/{number}/content", tag = "documents", security(("bearer" = [])),
+    params(("document" = String, Path), ("number" = u64, Path)),
+    responses((status = 200, description = "The bytes", content_type = "application/octet-stream"),
+        (status = 404, body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn read_kept(
+    State(app): State<Arc<App>>,
+    session: Session,
+    Path((document, number)): Path<(String, u64)>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let document = session.document(&app, &document, Permission::View).await?;
+    let copy = app.ledger.kept_copy(number).await?.filter(|copy| copy.document.as_ref() == Some(&document.id));
+    let copy = copy.ok_or_else(Problem::not_found)?;
+    send(&app, &headers, &copy.blob, document.name.as_str()).await
+}

@@ -1,0 +1,25 @@
+//! HTTP: the only part that knows axum. Handlers translate; flows decide.
+//!
+//! Every route stands in [`routes`] on one screen; every status is chosen in [`answer`]. A handler never runs a flow
+//! that changes something inside its own future: the client may hang up, and the future is dropped.
+
+mod answer;
+mod bytes;
+mod callbacks;
+mod caller;
+mod companies;
+mod documents;
+mod health;
+mod kept;
+mod listen;
+mod operations;
+mod routes;
+mod stream;
+
+pub use answer::Problem;
+pub(crate) use caller::caller_of;
+pub use caller::{PageTokens, Session, sign_api_token};
+pub(crate) use documents::api_url;
+pub(crate) use operations::LanesView;
+pub use listen::{Listening, listen};
+pub use routes::{openapi, router};

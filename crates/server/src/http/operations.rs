@@ -1,0 +1,156 @@
+//! For operators: the lanes (what seed 1 reads from jstack), the inbox, and metrics.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header;
+use lanes::Lanes;
+use metrics_exporter_prometheus::PrometheusHandle;
+use model::DocumentId;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::answer::Problem;
+use super::caller::Session;
+use crate::app::App;
+use crate::telemetry::{self, LaneTotals};
+
+/// The lanes of the service.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct LanesView {
+    /// Documents with saves in progress.
+    pub(crate) count: usize,
+    /// Whether no lane holds anything.
+    pub(crate) is_empty: bool,
+    /// Whether the service is stopping and has finished its work.
+    pub(crate) is_drained: bool,
+    /// Saves in progress, joined by all their deliveries.
+    pub(crate) jobs: usize,
+    /// Each lane, the longest waiting first.
+    pub(crate) lanes: Vec<LaneView>,
+}
+
+/// One lane.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct LaneView {
+    /// The name of its span in the log.
+    #[schema(example = "callback-12345")]
+    pub(crate) name: String,
+    /// Its document.
+    pub(crate) document: String,
+    /// What the lane is for: `arrivals`, `saves` or `publications`.
+    pub(crate) line: String,
+    /// Waiting for their turn.
+    pub(crate) waiting: usize,
+    /// Being fetched, checked and stored.
+    pub(crate) preparing: usize,
+    /// Being committed.
+    pub(crate) finishing: usize,
+    /// Age of the oldest.
+    pub(crate) oldest_ms: u64,
+}
+
+/// The lanes: depth and age of each.
+#[utoipa::path(get, path = "/api/v1/operations/lanes", tag = "operations", security(("bearer" = [])),
+    responses((status = 200, body = LanesView), (status = 403, body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn list_lanes(State(app): State<Arc<App>>, session: Session) -> Result<Json<LanesView>, Problem> {
+    session.allow_operating()?;
+    let lines = [("arrivals", &app.arrivals), ("saves", &app.saves), ("publications", &app.publications)];
+    let mut lanes: Vec<LaneView> = lines.into_iter().flat_map(|(line, lanes)| view(line, lanes)).collect();
+    lanes.sort_by_key(|lane| std::cmp::Reverse(lane.oldest_ms));
+    Ok(Json(LanesView {
+        count: app.saves.count(),
+        is_empty: lines.iter().all(|(_, lanes)| lanes.is_empty()),
+        is_drained: lines.iter().all(|(_, lanes)| lanes.is_drained()),
+        jobs: app.jobs.count(),
+        lanes,
+    }))
+}
+
+fn view(line: &'static str, lanes: &Lanes<DocumentId>) -> Vec<LaneView> {
+    let snapshot = lanes.snapshot().into_iter();
+    snapshot
+        .map(|lane| LaneView {
+            name: format!("callback-{}", lane.key),
+            document: lane.key.to_string(),
+            line: line.to_owned(),
+            waiting: lane.waiting,
+            preparing: lane.preparing,
+            finishing: lane.finishing,
+            oldest_ms: lane.oldest_age_ms,
+        })
+        .collect()
+}
+
+/// The state of the installation.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct StatusView {
+    /// Whether new work is taken.
+    is_ready: bool,
+    /// Documents.
+    documents: u64,
+    /// Versions.
+    versions: u64,
+    /// Checkpoints.
+    checkpoints: u64,
+    /// Conflict copies.
+    conflicts: u64,
+    /// Quarantined copies.
+    quarantined: u64,
+    /// Copies whose document is not known.
+    orphans: u64,
+    /// Callbacks received and not finished.
+    open_saves: u64,
+    /// Live edit keys.
+    live_keys: u64,
+    /// Publications owed.
+    owed_publications: u64,
+}
+
+/// Counts of everything.
+#[utoipa::path(get, path = "/api/v1/operations/status", tag = "operations", security(("bearer" = [])),
+    responses((status = 200, body = StatusView), (status = 403, body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn status(State(app): State<Arc<App>>, session: Session) -> Result<Json<StatusView>, Problem> {
+    session.allow_operating()?;
+    let totals = app.ledger.totals().await?;
+    Ok(Json(StatusView {
+        is_ready: app.is_ready(),
+        documents: totals.documents,
+        versions: totals.versions,
+        checkpoints: totals.checkpoints,
+        conflicts: totals.conflicts,
+        quarantined: totals.quarantined,
+        orphans: totals.orphans,
+        open_saves: totals.open_saves,
+        live_keys: totals.live_keys,
+        owed_publications: totals.owed_publications,
+    }))
+}
+
+/// Metrics for Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "operations", security(("bearer" = [])),
+    responses((status = 200, description = "Prometheus text format", content_type = "text/plain"),
+        (status = 403, body = Problem, content_type = "application/problem+json")))]
+pub(super) async fn metrics(
+    State(app): State<Arc<App>>,
+    session: Session,
+    axum::Extension(handle): axum::Extension<PrometheusHandle>,
+) -> Result<Response, Problem> {
+    session.allow_operating()?;
+    let totals = app.ledger.totals().await?;
+    telemetry::set_gauges(lane_totals(&app), &totals, app.is_ready());
+    handle.run_upkeep();
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], handle.render()).into_response())
+}
+
+fn lane_totals(app: &App) -> LaneTotals {
+    app.saves.snapshot().iter().fold(LaneTotals::default(), |totals, lane| LaneTotals {
+        lanes: totals.lanes + 1,
+        waiting: totals.waiting + lane.waiting,
+        preparing: totals.preparing + lane.preparing,
+        finishing: totals.finishing + lane.finishing,
+        oldest_ms: totals.oldest_ms.max(lane.oldest_age_ms),
+    })
+}

@@ -1,0 +1,97 @@
+//! Every route on one screen.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Extension, Json, Router};
+use http::StatusCode;
+use metrics_exporter_prometheus::PrometheusHandle;
+use model::problems::Code;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::answer::Problem;
+use super::{callbacks, companies, documents, health, kept, operations, stream};
+use crate::app::App;
+use crate::console;
+
+/// JSON bodies of the API are small.
+const JSON_BYTES_MAX: usize = 256 * 1024;
+
+/// Everything that can be called, ready to serve.
+pub fn router(app: Arc<App>, metrics: PrometheusHandle) -> Router {
+    let (api, description) = api().split_for_parts();
+    let description = Arc::new(complete(description));
+    Router::new()
+        .merge(api)
+        .merge(console::with_policy(console::pages(), &app))
+        .route("/api/openapi.json", get(move || async move { Json((*description).clone()) }))
+        .fallback(|| async { Problem::not_found() })
+        .layer(DefaultBodyLimit::max(JSON_BYTES_MAX))
+        .layer(Extension(metrics))
+        .layer(from_fn_with_state(Arc::clone(&app), turn_newcomers_away))
+        .layer(CatchPanicLayer::custom(panicked))
+        .with_state(app)
+}
+
+fn api() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        // The Document Server's: tokens of their own.
+        .routes(routes!(callbacks::receive))
+        .routes(routes!(stream::stream))
+        // Everybody else's: a bearer token.
+        .routes(routes!(companies::list_companies, companies::create_company))
+        .routes(routes!(companies::list_projects, companies::create_project))
+        .routes(routes!(documents::create_document))
+        .routes(routes!(documents::list_documents))
+        .routes(routes!(documents::find_document))
+        .routes(routes!(documents::list_versions))
+        .routes(routes!(documents::read_content))
+        .routes(routes!(documents::configure_editor))
+        .routes(routes!(kept::list_kept))
+        .routes(routes!(kept::read_kept))
+        .routes(routes!(operations::list_lanes))
+        .routes(routes!(operations::status))
+        .routes(routes!(operations::metrics))
+        // Nobody's: they say nothing about anybody's data.
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+}
+
+/// The contract, generated from the handlers.
+pub fn openapi() -> OpenApi {
+    complete(api().split_for_parts().1)
+}
+
+fn complete(mut description: OpenApi) -> OpenApi {
+    description.info.title = "Saveguard".to_owned();
+    description.info.version = env!("CARGO_PKG_VERSION").to_owned();
+    description.info.description = Some("The safe place ONLYOFFICE saves to.".to_owned());
+    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("JWT").build();
+    let components = description.components.get_or_insert_with(Default::default);
+    components.add_security_scheme("bearer", SecurityScheme::Http(scheme));
+    description
+}
+
+/// While stopping, newcomers come back later; what runs is finished.
+async fn turn_newcomers_away(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let is_always_answered = matches!(request.uri().path(), "/healthz" | "/readyz" | "/metrics");
+    if app.is_ready() || is_always_answered {
+        next.run(request).await
+    } else {
+        Problem::unavailable("The service is stopping.").into_response()
+    }
+}
+
+fn panicked(_panic: Box<dyn Any + Send>) -> Response {
+    tracing::error!("a handler panicked");
+    let detail = "Something failed on our side; it was logged.";
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal, detail, "Try again; if it stays, report it.").into_response()
+}

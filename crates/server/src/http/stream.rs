@@ -1,0 +1,42 @@
+//! `GET /stream/{document}`: where the Document Server fetches a source.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use axum::response::Response;
+use http::HeaderMap;
+use model::DocumentId;
+use serde::Deserialize;
+
+use super::answer::Problem;
+use super::bytes::send;
+use crate::app::App;
+use crate::opening::{StreamRefused, source};
+
+/// The token comes in the query: the Document Server sends our links as they are.
+#[derive(Debug, Deserialize)]
+pub(super) struct StreamQuery {
+    #[serde(default)]
+    token: String,
+}
+
+/// The content a key was issued on.
+#[utoipa::path(
+    get, path = "/stream/{document}", tag = "document server",
+    params(("document" = String, Path), ("token" = String, Query, description = "The stream token of an editor configuration")),
+    responses(
+        (status = 200, description = "The bytes"), (status = 206, description = "The part that was asked for"),
+        (status = 403, description = "DOC_006", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "DOC_008: the key is spent", body = Problem, content_type = "application/problem+json"),
+    )
+)]
+pub(super) async fn stream(
+    State(app): State<Arc<App>>,
+    Path(document): Path<String>,
+    Query(query): Query<StreamQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let document = DocumentId::parse(&document).map_err(|_| StreamRefused::Token)?;
+    let content = source(&app, &document, &query.token).await?;
+    send(&app, &headers, &content.blob, document.as_str()).await
+}

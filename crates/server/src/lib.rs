@@ -1,0 +1,17 @@
+//! Saveguard: the safe place ONLYOFFICE saves to.
+//!
+//! Edges (`http`, `console`, `cli`) call flows; flows ([`opening`], [`saving`], [`recovering`]) call ports and the rules
+//! of `model`; flows never call each other, one starts another by writing unfinished work into the ledger or by a
+//! signal. Only [`app`] names an adapter. ARCHITECTURE.md has the map and a walk through a save.
+
+pub mod app;
+pub mod clock;
+pub mod config;
+mod console;
+pub mod editors;
+pub mod http;
+pub mod opening;
+pub mod recovering;
+pub mod saving;
+pub mod telemetry;
+pub mod verifying;

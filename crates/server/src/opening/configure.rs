@@ -1,0 +1,148 @@
+//! The key and the signed configuration an editor opens with.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ledger::documents::{Author, Document};
+use ledger::keys::{KeyGrant, KeyRecord, Knowledge, OpenGrant, OpenRequest, ViewKey};
+use model::keys::Mode;
+use model::{DocumentId, EditorKey, Label};
+use signals::{Listener, Signal};
+use tokio::time::Instant;
+use url::Url;
+
+use super::OpenError;
+use super::source::{StreamTokens, Streamed};
+use crate::app::App;
+use crate::editors::onlyoffice::{EditorConfiguration, Opened, Rights};
+use crate::telemetry;
+
+/// Looked for by itself at least this often, should a signal be lost.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// A configuration, and what it opens.
+#[derive(Debug, Clone)]
+pub struct Configured {
+    /// For `DocsAPI.DocEditor`.
+    pub configuration: EditorConfiguration,
+    /// The key.
+    pub key: EditorKey,
+    /// The content the editor starts from.
+    pub base: Label,
+}
+
+/// Prepares an editor for somebody.
+pub async fn configure(app: &Arc<App>, document: &Document, user: &Author, mode: Mode) -> Result<Configured, OpenError> {
+    let keyed = match mode {
+        Mode::Edit => edit_key(app, &document.id, user).await,
+        Mode::View => view_key(app, document).await,
+    };
+    telemetry::opening_ended(mode.as_str(), if keyed.is_ok() { "opened" } else { "refused" });
+    let (key, base) = keyed?;
+    let content = app.ledger.content(&document.id, base).await?.ok_or_else(|| OpenError::NotFound {
+        what: format!("content {base} of document `{}`", document.id),
+    })?;
+    let now = app.now();
+    let streamed = Streamed { document: document.id.clone(), key: key.clone(), label: base };
+    let token = StreamTokens::new(&app.config).issue(&streamed, now, app.config.opening.stream_token);
+    let extension = document.name.extension();
+    let opened = Opened {
+        key: &key,
+        title: document.name.as_str(),
+        // The bytes decide; where they say nothing precise, the name does.
+        file_type: known_type(&content.blob.file_type).unwrap_or(&extension),
+        source: internal_url(app, &format!("stream/{}", document.id), Some(&token))?,
+        callback: internal_url(app, &format!("callback/{}", document.id), None)?,
+        user: (&user.id, &user.name),
+        rights: Rights { mode },
+    };
+    let seconds = i64::try_from(app.config.opening.config_token.as_secs()).unwrap_or(300);
+    Ok(Configured { configuration: EditorConfiguration::new(&opened, &app.tokens, now, seconds), key, base })
+}
+
+fn known_type(file_type: &str) -> Option<&str> {
+    ["docx", "xlsx", "pptx", "pdf", "rtf"].contains(&file_type).then_some(file_type)
+}
+
+fn internal_url(app: &App, path: &str, token: Option<&str>) -> Result<Url, OpenError> {
+    let base = app.config.server.internal_url.as_str().trim_end_matches('/');
+    let mut url = Url::parse(&format!("{base}/{path}")).map_err(|_| OpenError::NotFound { what: path.to_owned() })?;
+    if let Some(token) = token {
+        url.query_pairs_mut().append_pair("token", token);
+    }
+    Ok(url)
+}
+
+async fn view_key(app: &App, document: &Document) -> Result<(EditorKey, Label), OpenError> {
+    let environment = &app.config.server.environment;
+    let key = EditorKey::for_viewing(environment, &document.id, document.head.version, &document.head_digest);
+    let view = ViewKey {
+        key: key.clone(),
+        document: document.id.clone(),
+        base: document.head,
+        base_digest: document.head_digest,
+        at: app.now(),
+    };
+    app.ledger.note_view_key(&view).await?;
+    Ok((key, document.head))
+}
+
+/// Rules, does what the rule says, and rules again, until there is a key or the time is up.
+async fn edit_key(app: &Arc<App>, document: &DocumentId, user: &Author) -> Result<(EditorKey, Label), OpenError> {
+    let deadline = Instant::now() + app.config.opening.wait;
+    let mut knowledge = None;
+    loop {
+        // Before the question, so that a save that settles in between is heard.
+        let mut listener = app.signals.listen();
+        let request = OpenRequest {
+            document: document.clone(),
+            random: app.random.bits(),
+            knowledge: knowledge.take(),
+            user: user.clone(),
+            at: app.now(),
+        };
+        match app.ledger.open_for_editing(&request).await? {
+            OpenGrant::Granted(grant) => return Ok(granted(document, grant)),
+            OpenGrant::ServerAway => return Err(OpenError::ServerAway),
+            OpenGrant::AskServer(record) => knowledge = Some(ask(app, *record).await),
+            OpenGrant::Wait => {}
+            OpenGrant::Finish(record) => app.signals.announce(Signal::FinishWanted(record.key)).await,
+        }
+        if knowledge.is_none() && !settled(listener.as_mut(), document, deadline).await {
+            return Err(OpenError::BeingSaved);
+        }
+    }
+}
+
+fn granted(document: &DocumentId, grant: KeyGrant) -> (EditorKey, Label) {
+    steps::reached("open.granted");
+    if grant.brings_back_stranded {
+        telemetry::alert("stranded-changes");
+        tracing::warn!(document.id = %document, "the Document Server holds changes of document {document} that only its old key brings back: it was handed out again");
+    }
+    (grant.key, grant.base)
+}
+
+async fn ask(app: &App, record: KeyRecord) -> Knowledge {
+    let server = app.editor.knowledge_of(&record.key).await;
+    Knowledge { key: record.key, saves_received: record.saves_received, server }
+}
+
+/// Waits until something settled about the document, or for a moment. `false` if the time is up.
+async fn settled(listener: &mut dyn Listener, document: &DocumentId, deadline: Instant) -> bool {
+    if Instant::now() >= deadline {
+        return false;
+    }
+    let until = deadline.min(Instant::now() + LOOK_AGAIN);
+    let _ = tokio::time::timeout_at(until, async {
+        loop {
+            match listener.next().await {
+                Some(Signal::Settled(settled)) if settled == *document => return,
+                None => return,
+                _ => {}
+            }
+        }
+    })
+    .await;
+    true
+}

@@ -1,0 +1,185 @@
+//! `document.url`: the content a key was issued on, for the Document Server only.
+//!
+//! Guarantees: a token of its own (purpose, document, key, version, expiry), signed with a key derived for nothing else;
+//! the bytes are those of the pinned version; once the key is spent nothing is served, because whatever the server
+//! would open then would be edited beside the current session.
+
+use std::time::Duration;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use jiff::Timestamp;
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use ledger::documents::Content;
+use model::keys::Mode;
+use model::opening::{KeySpent, SourceRuling, rule_on_source};
+use model::{DocumentId, EditorKey, Label};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+
+use super::OpenError;
+use crate::app::App;
+use crate::config::Config;
+
+const PURPOSE: &str = "stream";
+
+/// Why a source is not served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StreamRefused {
+    /// The token is missing, forged, expired or for something else.
+    #[error("the stream token is not valid for this document")]
+    Token,
+    /// The key is spent: its session is over.
+    #[error("the session of this key is over")]
+    Spent,
+}
+
+/// What a stream token allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Streamed {
+    /// This document.
+    pub document: DocumentId,
+    /// Under this key.
+    pub key: EditorKey,
+    /// This content.
+    pub label: Label,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Claims {
+    purpose: String,
+    document: String,
+    key: String,
+    version: String,
+    exp: i64,
+}
+
+/// Issues and verifies stream tokens.
+pub struct StreamTokens {
+    signing: EncodingKey,
+    verifying: Vec<DecodingKey>,
+}
+
+impl StreamTokens {
+    /// Derives the keys: a stream token can never pass for another token, nor another token for it.
+    pub fn new(config: &Config) -> Self {
+        let keys: Vec<Vec<u8>> = config.api.secrets.all().map(|secret| derive(secret.as_bytes(), PURPOSE)).collect();
+        Self {
+            signing: EncodingKey::from_secret(keys.first().map(Vec::as_slice).unwrap_or_default()),
+            verifying: keys.iter().map(|key| DecodingKey::from_secret(key)).collect(),
+        }
+    }
+
+    /// A token for the Document Server.
+    pub fn issue(&self, streamed: &Streamed, now: Timestamp, life: Duration) -> String {
+        let claims = Claims {
+            purpose: PURPOSE.to_owned(),
+            document: streamed.document.to_string(),
+            key: streamed.key.to_string(),
+            version: streamed.label.to_string(),
+            exp: now.as_second().saturating_add(i64::try_from(life.as_secs()).unwrap_or(i64::MAX)),
+        };
+        jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.signing).unwrap_or_default()
+    }
+
+    /// What a token allows, if it is ours, for this document, and still valid.
+    pub fn verify(&self, token: &str, document: &DocumentId, now: Timestamp) -> Result<Streamed, StreamRefused> {
+        let mut validation = Validation::new(Algorithm::HS256);
+        // Time is judged below, by our own clock and without tolerance.
+        validation.validate_exp = false;
+        validation.validate_aud = false;
+        let claims = self
+            .verifying
+            .iter()
+            .find_map(|key| jsonwebtoken::decode::<Claims>(token, key, &validation).ok())
+            .map(|data| data.claims)
+            .filter(|claims| claims.purpose == PURPOSE && claims.exp > now.as_second())
+            .filter(|claims| claims.document == document.as_str())
+            .ok_or(StreamRefused::Token)?;
+        let key = EditorKey::parse(&claims.key).ok_or(StreamRefused::Token)?;
+        let label = Label::parse(&claims.version).ok_or(StreamRefused::Token)?;
+        Ok(Streamed { document: document.clone(), key, label })
+    }
+}
+
+/// One secret, many keys: each purpose has its own.
+pub(crate) fn derive(secret: &[u8], purpose: &str) -> Vec<u8> {
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret) else { return Vec::new() };
+    mac.update(b"saveguard ");
+    mac.update(purpose.as_bytes());
+    mac.finalize().into_bytes().to_vec()
+}
+
+/// The content a stream token may have: the base of its key.
+pub async fn source(app: &App, document: &DocumentId, token: &str) -> Result<Content, OpenError> {
+    let streamed = StreamTokens::new(&app.config).verify(token, document, app.now())?;
+    let record = app.ledger.key(&streamed.key).await?.ok_or(StreamRefused::Token)?;
+    let is_edit = streamed.key.parts().is_some_and(|parts| parts.mode == Mode::Edit);
+    let spent = if record.is_spent { KeySpent::Yes } else { KeySpent::No };
+    if rule_on_source(spent) == SourceRuling::Spent {
+        return Err(StreamRefused::Spent.into());
+    }
+    let label = if app.guards.pinned_base {
+        streamed.label
+    } else {
+        app.ledger.document(document).await?.map_or(streamed.label, |document| document.head)
+    };
+    let content = app.ledger.content(document, label).await?.ok_or(StreamRefused::Token)?;
+    if is_edit {
+        app.ledger.note_base_fetched(&streamed.key, app.now()).await?;
+    }
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn config() -> (tempfile::TempDir, Config) {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().to_str().unwrap().to_owned();
+        let variables = BTreeMap::from([("SAVEGUARD_SERVER_DATA".to_owned(), data)]);
+        (folder, Config::from_sources(toml::Table::new(), variables).unwrap())
+    }
+
+    fn streamed() -> Streamed {
+        Streamed {
+            document: DocumentId::parse("12345").unwrap(),
+            key: EditorKey::parse("prod_12345_edit_1.k").unwrap(),
+            label: Label::parse("14.2").unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_token_allows_its_own_document_until_it_expires() {
+        let (_folder, config) = config();
+        let tokens = StreamTokens::new(&config);
+        let now = Timestamp::from_second(1_794_770_000).unwrap();
+        let token = tokens.issue(&streamed(), now, Duration::from_secs(60));
+
+        assert_eq!(tokens.verify(&token, &streamed().document, now), Ok(streamed()));
+        let other = DocumentId::parse("67890").unwrap();
+        assert_eq!(tokens.verify(&token, &other, now), Err(StreamRefused::Token));
+        let later = Timestamp::from_second(now.as_second() + 60).unwrap();
+        assert_eq!(tokens.verify(&token, &streamed().document, later), Err(StreamRefused::Token));
+        assert_eq!(tokens.verify("", &streamed().document, now), Err(StreamRefused::Token));
+    }
+
+    #[test]
+    fn a_token_signed_with_the_api_secret_itself_is_no_stream_token() {
+        let (_folder, config) = config();
+        let claims = Claims {
+            purpose: PURPOSE.to_owned(),
+            document: "12345".to_owned(),
+            key: "prod_12345_edit_1.k".to_owned(),
+            version: "1".to_owned(),
+            exp: i64::MAX,
+        };
+        let key = EncodingKey::from_secret(config.api.secrets.current.as_bytes());
+        let token = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &key).unwrap();
+
+        let verified = StreamTokens::new(&config).verify(&token, &streamed().document, Timestamp::UNIX_EPOCH);
+
+        assert_eq!(verified, Err(StreamRefused::Token));
+    }
+}

@@ -1,0 +1,82 @@
+//! A new document comes in: spool, check, store, then the row.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use ledger::documents::{Author, Document, NewDocument};
+use model::names::FileName;
+use model::{CompanyId, DocumentId, ProjectId};
+use office_check::{Hint, Verdict};
+use signals::Signal;
+use vault::{Sidecar, Spooled};
+
+use super::OpenError;
+use crate::app::App;
+use crate::saving::{blob_facts, check};
+
+/// A document to be brought in.
+#[derive(Debug, Clone)]
+pub struct Upload {
+    /// Its id.
+    pub id: DocumentId,
+    /// Its place.
+    pub company: CompanyId,
+    /// Its place in the company.
+    pub project: ProjectId,
+    /// Its file name.
+    pub name: FileName,
+    /// Who brings it.
+    pub author: Author,
+}
+
+/// Takes a document in. Nothing is left behind but a blob if the row cannot be written.
+pub async fn upload<E>(
+    app: &Arc<App>,
+    upload: Upload,
+    body: impl Stream<Item = Result<Bytes, E>>,
+) -> Result<Document, OpenError> {
+    let spooled = spool(app, body).await?;
+    // From here on the work goes on although the caller may hang up.
+    let storing = tokio::spawn(store(Arc::clone(app), upload, spooled));
+    storing.await.map_err(|_| OpenError::BrokenOff)?
+}
+
+async fn store(app: Arc<App>, upload: Upload, spooled: Spooled) -> Result<Document, OpenError> {
+    let hint = Hint::from_extension(&upload.name.extension());
+    let report = check(spooled.clone(), hint).await.map_err(|_| OpenError::BrokenOff)?;
+    if report.verdict == Verdict::Refuse {
+        let reason = report.findings.first().map_or_else(String::new, |finding| finding.message.clone());
+        return Err(OpenError::NotWhole { reason });
+    }
+    app.vault.put(&spooled, &Sidecar::Brought { document: upload.id.clone() }).await?;
+    steps::reached("upload.stored");
+    let new = NewDocument {
+        id: upload.id,
+        company: upload.company,
+        project: upload.project,
+        name: upload.name,
+        blob: blob_facts(&spooled, &report),
+        author: upload.author,
+        at: app.now(),
+    };
+    let document = app.ledger.create_document(&new).await?;
+    steps::reached("upload.committed");
+    tracing::info!(document.id = %document.id, "document {} was brought in", document.id);
+    app.signals.announce(Signal::Settled(document.id.clone())).await;
+    Ok(document)
+}
+
+async fn spool<E>(app: &App, body: impl Stream<Item = Result<Bytes, E>>) -> Result<Spooled, OpenError> {
+    let limit_bytes = app.config.server.upload_bytes_max;
+    let mut writer = app.spool.begin();
+    let mut body = std::pin::pin!(body);
+    while let Some(chunk) = body.next().await {
+        let chunk = chunk.map_err(|_| OpenError::BrokenOff)?;
+        if writer.size_bytes() + chunk.len() as u64 > limit_bytes {
+            return Err(OpenError::TooLarge { limit_bytes });
+        }
+        writer.write(&chunk).await?;
+    }
+    Ok(writer.finish().await?)
+}

@@ -1,0 +1,98 @@
+//! Forgotten files: what the Document Server could not deliver and keeps until somebody asks.
+//!
+//! Guarantees: nothing is deleted there before what we keep has been read back; a file somebody may be working on is
+//! left alone; keys we cannot map to a document are never deleted, only announced.
+
+use std::sync::Arc;
+
+use ledger::saves::ForgottenFile;
+use model::callbacks::AsideReason;
+use model::opening::may_collect_forgotten;
+use model::saves::Ruling;
+use model::{Digest, DocumentId, EditorKey};
+use office_check::{Hint, Verdict};
+use signals::Signal;
+use tokio::io::AsyncReadExt as _;
+use vault::{Sidecar, read_verified};
+
+use super::RecoveryError;
+use crate::app::App;
+use crate::saving::{blob_facts, check, report};
+use crate::telemetry;
+
+/// The status in the sidecar of a forgotten file: it came with no callback.
+const NO_STATUS: u8 = 0;
+
+/// Collects every forgotten file of ours.
+pub(super) async fn collect_all(app: &Arc<App>) -> Result<(), RecoveryError> {
+    for text in app.editor.forgotten_keys().await? {
+        let Some((key, document)) = ours(app, &text).await? else { continue };
+        if let Err(cause) = collect(app, &key, &document).await {
+            telemetry::forgotten_ended("failed");
+            tracing::warn!(document.id = %document, error = %report(&cause), "a forgotten file of document {document} could not be collected");
+        }
+    }
+    Ok(())
+}
+
+/// The key and its document, if both are ours.
+async fn ours(app: &App, text: &str) -> Result<Option<(EditorKey, DocumentId)>, RecoveryError> {
+    let named = EditorKey::parse(text).and_then(|key| key.parts().map(|parts| (key, parts)));
+    let Some((key, parts)) = named.filter(|(_, parts)| parts.environment == app.config.server.environment) else {
+        // Another installation may share the server, so this is no alarm by itself.
+        telemetry::forgotten_ended("foreign");
+        return Ok(None);
+    };
+    if app.ledger.document(&parts.document).await?.is_none() {
+        telemetry::forgotten_ended("unknown-document");
+        telemetry::alert("forgotten-of-unknown-document");
+        tracing::error!(document.id = %parts.document, "the Document Server keeps a forgotten file of a document we do not have");
+        return Ok(None);
+    }
+    Ok(Some((key, parts.document)))
+}
+
+/// Collects the forgotten file of a key, if there is one and nobody is on it.
+pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -> Result<(), RecoveryError> {
+    if !may_collect_forgotten(app.editor.knowledge_of(key).await) {
+        telemetry::forgotten_ended("in-use");
+        return Ok(());
+    }
+    let Some(link) = app.editor.forgotten_link(key).await? else { return Ok(()) };
+    let spooled = app.editor.fetch(&link, &app.spool).await?;
+    let report = check(spooled.clone(), hint_of(&link)).await?;
+    app.vault.put(&spooled, &Sidecar::Saved { key: key.clone(), status: NO_STATUS }).await?;
+    steps::reached("forgotten.stored");
+    let damaged = (report.verdict == Verdict::Refuse).then_some(AsideReason::Damaged);
+    let blob = blob_facts(&spooled, &report);
+    let file = ForgottenFile { key: key.clone(), document: document.clone(), blob, damaged, at: app.now() };
+    let committed = app.ledger.collect_forgotten(&file).await?;
+    steps::reached("forgotten.committed");
+    read_back(app, &spooled.digest).await?;
+    app.editor.delete_forgotten(key).await?;
+    steps::reached("forgotten.deleted");
+    telemetry::forgotten_ended(if committed.ruling == Some(Ruling::NothingNew) { "known" } else { "collected" });
+    tracing::warn!(document.id = %document, "a forgotten file of document {document} was collected");
+    app.signals.announce(Signal::Settled(document.clone())).await;
+    Ok(())
+}
+
+/// The link ends in the file's own name.
+fn hint_of(link: &str) -> Hint {
+    let path = link.split(['?', '#']).next().unwrap_or_default();
+    Hint::from_extension(path.rsplit('.').next().unwrap_or_default())
+}
+
+/// After this the server's copy goes, so ours must be whole.
+async fn read_back(app: &App, digest: &Digest) -> Result<(), RecoveryError> {
+    let blob = app.vault.open(digest, None).await?;
+    let mut reader = std::pin::pin!(read_verified(blob.reader, *digest));
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match reader.read(&mut buffer).await {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(_) => return Err(vault::VaultError::Damaged { digest: *digest }.into()),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Recovery: on start, on a timer and on a hint, finish what was cut short.
+//!
+//! A round does, in this order, and each part is harmless to repeat:
+//! 1. [`saves`]: run every callback that was received and not finished (a dead link ends as *expired*, announced);
+//! 2. [`publishing`]: publish what the tree owes;
+//! 3. [`forgotten`]: collect the files the Document Server could not deliver;
+//! 4. [`keys`]: ask about keys whose final save nobody heard us answer, and retire those the server is done with;
+//! 5. [`strays`], after the start: adopt blobs no row names (a ledger restored from an older backup).
+//!
+//! Between rounds it listens: a settled save is published at once, and somebody who waits to open a document whose key
+//! is finished does not wait for the timer.
+//!
+//! Guarantees: running a round twice changes nothing the second time; one part that fails does not keep the others
+//! from running. Does not do: decide. The commit decides, as for every save.
+
+mod forgotten;
+mod keys;
+mod publishing;
+mod saves;
+mod strays;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use signals::Signal;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::App;
+use crate::saving::report;
+use crate::telemetry;
+
+pub(crate) use publishing::publish;
+pub(crate) use strays::{AgeMin, adopt, find as find_strays};
+
+/// Anything that kept a part of a round from being finished.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoveryError {
+    /// The ledger failed.
+    #[error("the ledger failed")]
+    Ledger(#[from] ledger::LedgerError),
+    /// The vault or the tree failed.
+    #[error("the vault failed")]
+    Vault(#[from] vault::VaultError),
+    /// The Document Server did not do what was asked.
+    #[error("the Document Server failed")]
+    Command(#[from] crate::editors::CommandError),
+    /// A forgotten file could not be fetched.
+    #[error("a forgotten file could not be fetched")]
+    Fetch(#[from] crate::editors::FetchError),
+    /// The check of a file was interrupted.
+    #[error("a file could not be checked")]
+    Check(#[from] crate::saving::SaveError),
+}
+
+/// Runs until told to stop.
+pub async fn run(app: Arc<App>, stop: CancellationToken) {
+    let mut is_first = true;
+    while !stop.is_cancelled() {
+        round(&app).await;
+        if std::mem::take(&mut is_first) {
+            part("strays", adopt(&app, AgeMin::TenMinutes)).await;
+        }
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = app.recovery_wanted.notified() => {}
+            () = tokio::time::sleep(app.config.recovering.interval) => {}
+        }
+    }
+}
+
+/// Follows the hints until told to stop.
+pub async fn follow(app: Arc<App>, stop: CancellationToken) {
+    let mut listener = app.signals.listen();
+    loop {
+        let signal = tokio::select! {
+            () = stop.cancelled() => return,
+            signal = listener.next() => signal,
+        };
+        match signal {
+            Some(Signal::Settled(document)) => publishing::publish_soon(&app, document),
+            Some(Signal::FinishWanted(key)) => {
+                let app = Arc::clone(&app);
+                tokio::spawn(async move { part("finish", keys::finish(&app, &key)).await });
+            }
+            Some(Signal::Answered { .. }) => {}
+            // Something was missed: a round looks for everything.
+            None => app.recovery_wanted.notify_one(),
+        }
+    }
+}
+
+/// One round. Returns whether everything could be looked at.
+pub async fn round(app: &Arc<App>) -> bool {
+    let mut is_whole = part("saves", saves::finish(app)).await;
+    is_whole &= part("publications", publishing::publish_owed(app)).await;
+    if app.guards.collector {
+        is_whole &= part("forgotten", forgotten::collect_all(app)).await;
+        is_whole &= part("keys", keys::settle(app)).await;
+    }
+    telemetry::recovery_round_ended(if is_whole { "whole" } else { "partial" });
+    is_whole
+}
+
+async fn part(name: &'static str, work: impl Future<Output = Result<(), RecoveryError>>) -> bool {
+    match work.await {
+        Ok(()) => true,
+        Err(cause) => {
+            tracing::warn!(part = name, error = %report(&cause), "a part of the recovery could not be finished");
+            false
+        }
+    }
+}

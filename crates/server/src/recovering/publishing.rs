@@ -1,0 +1,146 @@
+//! The published tree: shows the head of each document, in order, after the commit.
+//!
+//! Guarantees: the name never vanishes and what is replaced is kept (the tree's port sees to that); bytes another
+//! program put there are taken in before they are forgotten about; publishing twice changes nothing.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use ledger::publications::{ExternalChange, Owed};
+use model::{DocumentId, Label};
+use office_check::Hint;
+use tokio::io::AsyncReadExt as _;
+use vault::tree::{Place, Publication, Replaced};
+use vault::{BlobReader, Sidecar};
+
+use super::RecoveryError;
+use crate::app::App;
+use crate::saving::{blob_facts, check, report};
+use crate::telemetry;
+
+/// Documents looked at per query.
+const PAGE: u32 = 500;
+
+/// Publishes a document in the background, in its turn.
+pub(super) fn publish_soon(app: &Arc<App>, document: DocumentId) {
+    let task = {
+        let (app, document) = (Arc::clone(app), document.clone());
+        async move {
+            if let Err(cause) = publish(&app, &document).await {
+                tracing::warn!(document.id = %document, error = %report(&cause), "document {document} could not be published now");
+            }
+        }
+    };
+    // Refused while draining or overfull: the ledger still owes it and the next round pays.
+    drop(app.publications.submit(document, task));
+}
+
+/// Publishes all that is owed.
+pub(super) async fn publish_owed(app: &Arc<App>) -> Result<(), RecoveryError> {
+    for owed in app.ledger.owed_publications(PAGE).await? {
+        publish_soon(app, owed.document);
+    }
+    Ok(())
+}
+
+/// Publishes one document, if it owes.
+pub(crate) async fn publish(app: &App, document: &DocumentId) -> Result<(), RecoveryError> {
+    let Some(owed) = app.ledger.owed_publication(document).await? else { return Ok(()) };
+    let published = publish_head(app, &owed).await;
+    telemetry::publication_ended(if published.is_ok() { "published" } else { "failed" });
+    published
+}
+
+async fn publish_head(app: &App, owed: &Owed) -> Result<(), RecoveryError> {
+    let place = place_of(owed);
+    app.tree.tidy(&place).await?;
+    // Already there: an earlier process ended between the rename and the note.
+    let is_shown = app.tree.shown(&place).await?.is_some_and(|(digest, _)| digest == owed.digest);
+    if !is_shown {
+        let content = app.vault.open(&owed.digest, None).await?;
+        let publication = Publication { place: place.clone(), digest: owed.digest, backup_suffix: backup_suffix(owed) };
+        let replaced = app.tree.publish(&publication, content).await?;
+        if let Some(replaced) = replaced {
+            take_in_if_unknown(app, (&owed.document, &place), &replaced).await?;
+        }
+    }
+    steps::reached("publish.shown");
+    app.ledger.published(&owed.document, owed.label, app.now()).await?;
+    steps::reached("publish.noted");
+    Ok(())
+}
+
+fn place_of(owed: &Owed) -> Place {
+    Place {
+        company: owed.company.clone(),
+        project: owed.project.clone(),
+        document: owed.document.clone(),
+        name: owed.name.clone(),
+    }
+}
+
+/// The backup is named after the content that was shown and the time it was committed.
+fn backup_suffix(owed: &Owed) -> String {
+    let (label, at) = match &owed.published {
+        Some(published) => (published.label, published.committed_at),
+        None => (Label::FIRST, owed.committed_at),
+    };
+    format!(".{}-v{label}.bak", stamp(at))
+}
+
+/// `20261115T101500.123Z`.
+fn stamp(at: Timestamp) -> String {
+    at.strftime("%Y%m%dT%H%M%S.%3fZ").to_string()
+}
+
+/// Bytes that are no content of the document came from another program: they are kept.
+async fn take_in_if_unknown(
+    app: &App,
+    (document, place): (&DocumentId, &Place),
+    replaced: &Replaced,
+) -> Result<(), RecoveryError> {
+    if app.ledger.knows_content(document, &replaced.digest).await? {
+        return Ok(());
+    }
+    let content = app.tree.open_backup(place, &replaced.backup).await?;
+    let blob = bring_in(app, document, (content, &place.name.extension())).await?;
+    let kept = app.ledger.take_in_external(&ExternalChange { document: document.clone(), blob, at: app.now() }).await?;
+    telemetry::alert("external-change");
+    tracing::warn!(document.id = %document, kept, "the published file of document {document} had been changed from outside");
+    Ok(())
+}
+
+async fn bring_in(
+    app: &App,
+    document: &DocumentId,
+    (mut content, extension): (BlobReader, &str),
+) -> Result<ledger::documents::BlobFacts, RecoveryError> {
+    let mut writer = app.spool.begin();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let count = content.reader.read(&mut buffer).await.map_err(|cause| vault::VaultError::Unavailable {
+            attempt: "read a published file",
+            cause,
+        })?;
+        if count == 0 {
+            break;
+        }
+        writer.write(&buffer[..count]).await?;
+    }
+    let spooled = writer.finish().await?;
+    let report = check(spooled.clone(), Hint::from_extension(extension)).await?;
+    app.vault.put(&spooled, &Sidecar::Brought { document: document.clone() }).await?;
+    Ok(blob_facts(&spooled, &report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backups_are_named_by_time_and_version() {
+        let at = Timestamp::from_millisecond(1_794_770_443_007).unwrap();
+
+        assert_eq!(stamp(at), "20261115T192043.007Z");
+    }
+}

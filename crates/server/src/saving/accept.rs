@@ -1,0 +1,170 @@
+//! Takes a callback: writes it down in order of arrival, joins or starts the work, waits for the answer.
+//!
+//! Guarantees: the wait is bounded; a caller who hangs up changes nothing; no 0 leaves later than the server can bear.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ledger::saves::{Arrival, OpenSave, Receipt, ReceiptStanding};
+use model::DocumentId;
+use model::callbacks::{Answer, Callback, HasUrl, Plan, plan_for};
+use model::keys::KeyParts;
+
+use super::jobs::{Job, Joined, Waiter};
+use super::{SaveError, presence, save};
+use crate::app::App;
+
+/// What the Document Server is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    /// An answer.
+    Answer(Answer),
+    /// Nothing: the connection is closed, because a 0 would come too late and anything else would be wrong.
+    Close,
+}
+
+/// Does what a verified callback asks for.
+pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Reply {
+    let has_url = if callback.url.is_some() { HasUrl::Yes } else { HasUrl::No };
+    let answer = match plan_for(callback.status, has_url) {
+        Plan::NotePresence | Plan::NoteIdle => presence::note(app, &callback).await,
+        Plan::Ignore => Answer::Saved,
+        plan @ (Plan::Store(_) | Plan::KeepAside(_) | Plan::Alert(_)) => take_in(app, callback, plan, received).await,
+    };
+    in_time(app, answer, received)
+}
+
+/// By the time the limit has passed the server may have revived the key, and a 0 would delete the new session's changes.
+fn in_time(app: &App, answer: Answer, received: Instant) -> Reply {
+    let is_late = received.elapsed() > app.config.saving.answer_zero_within;
+    if answer == Answer::Saved && is_late && app.guards.late_answer_closes { Reply::Close } else { Reply::Answer(answer) }
+}
+
+async fn take_in(app: &Arc<App>, callback: Callback, plan: Plan, received: Instant) -> Answer {
+    let lane = lane_of(app, &callback);
+    let task = write_down(Arc::clone(app), callback, plan, received);
+    // Its own future: dropped with the caller, it would leave the work half done.
+    match app.arrivals.run(lane, task).await {
+        Ok(Ok(Taken::Answered(answer))) => answer,
+        Ok(Ok(Taken::Working(mut waiter))) => {
+            let left = app.config.saving.answer_within.saturating_sub(received.elapsed());
+            waiter.wait(left).await.flatten().unwrap_or(Answer::TryAgain)
+        }
+        Ok(Err(cause)) => {
+            tracing::warn!(error = %report(&cause), "a callback could not be written down");
+            Answer::TryAgain
+        }
+        Err(cause) => {
+            tracing::warn!(error = %cause, "a callback could not be taken");
+            Answer::TryAgain
+        }
+    }
+}
+
+/// The document a key of ours names.
+pub(super) fn document_of(app: &App, callback: &Callback) -> Option<DocumentId> {
+    let ours = |parts: &KeyParts| parts.environment == app.config.server.environment;
+    callback.key.parts().filter(ours).map(|parts| parts.document)
+}
+
+/// Callbacks whose key says nothing share a lane: they are few and touch nothing.
+fn lane_of(app: &App, callback: &Callback) -> DocumentId {
+    document_of(app, callback).unwrap_or_else(orphans_lane)
+}
+
+fn orphans_lane() -> DocumentId {
+    DocumentId::parse("orphans").expect("a plain word is an id")
+}
+
+enum Taken {
+    Answered(Answer),
+    Working(Waiter),
+}
+
+/// Runs alone for its document, so that the order of the inbox is the order of the lane.
+async fn write_down(app: Arc<App>, callback: Callback, plan: Plan, received: Instant) -> Result<Taken, SaveError> {
+    let arrival = Arrival {
+        document: document_of(&app, &callback),
+        callback,
+        at: app.now(),
+        identity_window: app.config.saving.identity_window,
+    };
+    let receipt = app.ledger.receive(&arrival).await?;
+    steps::reached("save.received");
+    if !app.guards.answer_after_commit {
+        start(&app, open_save(arrival, receipt), plan, None)?;
+        return Ok(Taken::Answered(Answer::Saved));
+    }
+    match receipt.standing {
+        ReceiptStanding::Finished(answer) => answer_again(&app, &receipt, answer).await.map(Taken::Answered),
+        ReceiptStanding::Unfinished if !app.guards.busy_is_not_done => Ok(Taken::Answered(Answer::Saved)),
+        ReceiptStanding::New | ReceiptStanding::Unfinished => {
+            let waiter = start(&app, open_save(arrival, receipt), plan, Some(received))?;
+            Ok(waiter.map_or(Taken::Answered(Answer::TryAgain), Taken::Working))
+        }
+    }
+}
+
+fn open_save(arrival: Arrival, receipt: Receipt) -> OpenSave {
+    OpenSave {
+        number: receipt.number,
+        document: receipt.document,
+        callback: arrival.callback,
+        link_received_at: arrival.at,
+    }
+}
+
+/// The recorded answer. If it is 0, the server is about to forget the session: the key retires before it hears.
+async fn answer_again(app: &App, receipt: &Receipt, answer: Answer) -> Result<Answer, SaveError> {
+    if answer == Answer::Saved {
+        app.ledger.acknowledge(receipt.number, app.now()).await?;
+        steps::reached("save.acknowledged");
+    }
+    Ok(answer)
+}
+
+/// Joins the work on a callback or starts it.
+pub(crate) fn start(
+    app: &Arc<App>,
+    open: OpenSave,
+    plan: Plan,
+    received: Option<Instant>,
+) -> Result<Option<Waiter>, SaveError> {
+    let number = open.number;
+    let (joined, job, waiter) = app.jobs.join(number, received);
+    if joined == Joined::New {
+        let lane = open.document.clone().unwrap_or_else(orphans_lane);
+        let work = Arc::new(Work { app: Arc::clone(app), open, plan, job });
+        let prepare = save::prepare(Arc::clone(&work));
+        let commit = move |prepared| save::commit(work, prepared);
+        // Whoever waits hears through the job; the ticket would only tell once more.
+        drop(app.saves.submit_pipelined(lane, prepare, commit)?);
+    }
+    Ok(waiter)
+}
+
+/// A save that is being worked on. When the last part of the work is gone, however it ended, so is the job.
+pub(super) struct Work {
+    pub(super) app: Arc<App>,
+    pub(super) open: OpenSave,
+    pub(super) plan: Plan,
+    pub(super) job: Arc<Job>,
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.app.jobs.end(self.open.number, &self.job, None);
+    }
+}
+
+/// An error with its causes, for the log.
+pub(crate) fn report(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}

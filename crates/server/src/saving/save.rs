@@ -1,0 +1,229 @@
+//! The recipe of a save: fetch, check, store; then, in turn, commit; then tell.
+//!
+//! `recovering` runs this same recipe for rows that an earlier process left open: there is no second path for the rare
+//! case. Every step may be repeated.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ledger::documents::BlobFacts;
+use ledger::saves::{Aside, Committed, OpenSave, PreparedSave};
+use model::callbacks::{Answer, AsideReason, Plan, answer_to_failure};
+use model::saves::Ruling;
+use office_check::{Hint, Limits, Report, Verdict};
+use signals::Signal;
+use vault::{Sidecar, Spooled};
+
+use super::accept::{Work, report};
+use super::fetch::fetch;
+use super::SaveError;
+use crate::app::App;
+use crate::telemetry;
+
+/// A save whose bytes are stored (or that brought none).
+pub(super) struct Prepared {
+    content: Option<Stored>,
+    form: Option<Stored>,
+}
+
+/// Bytes in the vault, and what the check said of them.
+struct Stored {
+    spooled: Spooled,
+    sidecar: Sidecar,
+    report: Report,
+}
+
+/// Steps 3 to 5: fetch, check, store. Runs side by side with other saves of the document.
+pub(super) async fn prepare(work: Arc<Work>) -> Result<Prepared, SaveError> {
+    let (app, save, plan) = (&work.app, &work.open, work.plan);
+    if matches!(plan, Plan::Alert(_)) {
+        return Ok(Prepared { content: None, form: None });
+    }
+    let _permit = Arc::clone(&app.fetching).acquire_owned().await.map_err(|_| SaveError::Interrupted)?;
+    let content = bring_in(app, save, save.callback.url.as_deref()).await?;
+    // A submitted form is a record of its own: its data must be safe before the server may forget it.
+    let form = match plan {
+        Plan::Store(_) => bring_in(app, save, save.callback.forms_data_url.as_deref()).await?,
+        _ => None,
+    };
+    Ok(Prepared { content, form })
+}
+
+async fn bring_in(app: &App, save: &OpenSave, link: Option<&str>) -> Result<Option<Stored>, SaveError> {
+    let Some(link) = link else { return Ok(None) };
+    let spooled = timed("fetch", fetch(app, save, link)).await.map_err(SaveError::Fetch)?;
+    steps::reached("save.fetched");
+    let hint = Hint::from_extension(save.callback.file_type.as_deref().unwrap_or_default());
+    let report = timed("check", check(spooled.clone(), hint)).await?;
+    steps::reached("save.checked");
+    let sidecar = Sidecar::Saved { key: save.callback.key.clone(), status: save.callback.status };
+    if app.guards.blob_before_row {
+        timed("store", app.vault.put(&spooled, &sidecar)).await.map_err(SaveError::Store)?;
+    }
+    steps::reached("save.stored");
+    Ok(Some(Stored { spooled, sidecar, report }))
+}
+
+/// Checks the very bytes that are stored, off the async threads.
+pub(crate) async fn check(spooled: Spooled, hint: Hint) -> Result<Report, SaveError> {
+    let checked = tokio::task::spawn_blocking(move || {
+        spooled.reader().map(|reader| office_check::check(reader, hint, &Limits::default()))
+    });
+    checked.await.map_err(|_| SaveError::Interrupted)?.map_err(SaveError::Store)
+}
+
+/// Step 6: commit, alone for the document. Whoever waits hears the answer, or that the server should try again.
+pub(super) async fn commit(work: Arc<Work>, prepared: Result<Prepared, SaveError>) {
+    let (app, save) = (&work.app, &work.open);
+    let committed = match prepared {
+        Ok(prepared) => timed("commit", commit_prepared(&work, prepared)).await,
+        Err(cause) => Err(cause),
+    };
+    let outcome = match committed {
+        Ok(committed) => {
+            steps::reached("save.committed");
+            announce(app, save, &committed).await;
+            Some(committed.answer)
+        }
+        Err(cause) => {
+            telemetry::save_ended("postponed");
+            tracing::warn!(inbox = save.number.0, error = %report(&cause), "a save could not be finished now");
+            give_up_if_hopeless(app, save, &cause).await;
+            None
+        }
+    };
+    app.jobs.end(save.number, &work.job, outcome);
+}
+
+/// Links die after a while. A save whose link is dead can only come again: by a new delivery or as a forgotten file.
+async fn give_up_if_hopeless(app: &App, save: &OpenSave, cause: &SaveError) {
+    let link_age = app.now().duration_since(save.link_received_at);
+    if !matches!(cause, SaveError::Fetch(_)) || link_age <= app.config.saving.identity_window {
+        return;
+    }
+    telemetry::alert("expired-save");
+    tracing::error!(inbox = save.number.0, "the link of a save is dead and its bytes never came");
+    match app.ledger.give_up(save.number, app.now()).await {
+        Ok(()) => telemetry::save_ended("expired"),
+        Err(cause) => tracing::warn!(inbox = save.number.0, error = %cause, "a dead save could not be written down"),
+    }
+}
+
+async fn commit_prepared(work: &Work, prepared: Prepared) -> Result<Committed, SaveError> {
+    let (app, save) = (&work.app, &work.open);
+    let Prepared { content, form } = prepared;
+    let is_damaged = content.as_ref().is_some_and(|stored| stored.report.verdict == Verdict::Refuse);
+    let blob = content.as_ref().map(Stored::facts);
+    let committed = match (work.plan, blob) {
+        _ if save.document.is_none() => keep_orphan(app, save, content.as_ref()).await?,
+        (Plan::Store(kind), Some(blob)) if !(is_damaged && app.guards.quarantine) => {
+            let someone_waits = work.job.someone_waits(app.config.saving.answer_zero_within);
+            let form = form.as_ref().map(Stored::facts);
+            let prepared = PreparedSave { number: save.number, kind, blob, form, someone_waits, at: app.now() };
+            app.ledger.commit_save(&prepared).await?
+        }
+        (Plan::Store(_), blob) => keep_aside(app, save, (AsideReason::Damaged, blob)).await?,
+        (Plan::KeepAside(reason) | Plan::Alert(reason), blob) => keep_aside(app, save, (reason, blob)).await?,
+        (Plan::NotePresence | Plan::NoteIdle | Plan::Ignore, _) => return Err(SaveError::Interrupted),
+    };
+    if !app.guards.blob_before_row {
+        for stored in content.iter().chain(&form) {
+            app.vault.put(&stored.spooled, &stored.sidecar).await.map_err(SaveError::Store)?;
+        }
+    }
+    Ok(committed)
+}
+
+impl Stored {
+    fn facts(&self) -> BlobFacts {
+        blob_facts(&self.spooled, &self.report)
+    }
+}
+
+/// What the ledger writes down about bytes in the vault.
+pub(crate) fn blob_facts(spooled: &Spooled, report: &Report) -> BlobFacts {
+    let mut flags: Vec<&str> = report.findings.iter().map(|finding| finding.code.as_str()).collect();
+    flags.dedup();
+    BlobFacts {
+        digest: spooled.digest,
+        size_bytes: spooled.size_bytes,
+        file_type: report.kind.to_string(),
+        flags: flags.join(","),
+    }
+}
+
+async fn keep_aside(
+    app: &App,
+    save: &OpenSave,
+    (reason, blob): (AsideReason, Option<BlobFacts>),
+) -> Result<Committed, SaveError> {
+    let answer = answer_to_failure(&app.guards, reason);
+    Ok(app.ledger.keep_aside(&Aside { number: save.number, reason, blob, answer, at: app.now() }).await?)
+}
+
+/// Bytes of a document we do not have: kept, announced, and left with the server too.
+async fn keep_orphan(app: &App, save: &OpenSave, content: Option<&Stored>) -> Result<Committed, SaveError> {
+    let blob = content.map(Stored::facts);
+    let aside = Aside {
+        number: save.number,
+        reason: AsideReason::UnknownStatus,
+        blob,
+        answer: Answer::TryAgain,
+        at: app.now(),
+    };
+    Ok(app.ledger.keep_aside(&aside).await?)
+}
+
+/// Step 7: wake who waits, publish, and tell people what they should look at.
+async fn announce(app: &App, save: &OpenSave, committed: &Committed) {
+    telemetry::save_ended(outcome_word(committed));
+    if let Some(document) = &committed.document {
+        app.signals.announce(Signal::Settled(document.clone())).await;
+    }
+    let document = committed.document.as_ref().map_or("?", model::DocumentId::as_str);
+    match (&committed.ruling, committed.label, committed.kept) {
+        _ if !committed.is_new => {}
+        (_, Some(label), _) => {
+            tracing::info!(document.id = document, inbox = save.number.0, "content {label} of document {document} is committed");
+        }
+        (Some(Ruling::KeepAside(reason)), _, _) => {
+            telemetry::alert("conflict");
+            tracing::warn!(document.id = document, inbox = save.number.0, reason = reason.as_str(),
+                "a save of document {document} was kept as a conflict copy");
+        }
+        (None, _, kept) => {
+            telemetry::alert(if kept.is_some() { "quarantine" } else { "failed-save" });
+            tracing::error!(document.id = document, inbox = save.number.0, status = save.callback.status,
+                "a save of document {document} was kept aside and needs a person");
+        }
+        _ => tracing::debug!(document.id = document, inbox = save.number.0, "a save brought nothing new"),
+    }
+}
+
+fn outcome_word(committed: &Committed) -> &'static str {
+    match (committed.is_new, committed.ruling, committed.kept) {
+        (false, ..) => "repeated",
+        (_, Some(Ruling::NewVersion), _) => "version",
+        (_, Some(Ruling::NewCheckpoint), _) => "checkpoint",
+        (_, Some(Ruling::FileBeside), _) => "filed",
+        (_, Some(Ruling::NothingNew), _) => "nothing-new",
+        (_, Some(Ruling::KeepAside(_)), _) => "conflict",
+        (_, None, Some(_)) => "quarantine",
+        (_, None, None) => "alert",
+    }
+}
+
+/// Runs a step and notes how long it took.
+async fn timed<T>(step: &'static str, work: impl Future<Output = T>) -> T {
+    let began = Instant::now();
+    let result = work.await;
+    telemetry::step_took(step, began.elapsed());
+    result
+}
+
+/// What a callback's status asks for, seen again from its open row.
+pub(crate) fn plan_of(save: &OpenSave) -> Plan {
+    use model::callbacks::{HasUrl, plan_for};
+    plan_for(save.callback.status, if save.callback.url.is_some() { HasUrl::Yes } else { HasUrl::No })
+}
+

@@ -1,0 +1,173 @@
+//! Every log field and metric name, in one place, and how logging starts.
+//!
+//! Guarantees: labels are closed sets, never ids; contents, file names, tokens and signed links are never logged.
+//! `docs/logging.md` is the list for operators.
+
+use std::time::Duration;
+
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{Log, LogFormat};
+
+const CALLBACKS: &str = "saveguard_callbacks_total";
+const SAVES: &str = "saveguard_saves_total";
+const STEP_SECONDS: &str = "saveguard_save_step_seconds";
+const ANSWER_SECONDS: &str = "saveguard_callback_answer_seconds";
+const FETCHES: &str = "saveguard_fetches_total";
+const FOREIGN_LINKS: &str = "saveguard_foreign_links_total";
+const OPENINGS: &str = "saveguard_openings_total";
+const PUBLICATIONS: &str = "saveguard_publications_total";
+const RECOVERY_ROUNDS: &str = "saveguard_recovery_rounds_total";
+const FORGOTTEN: &str = "saveguard_forgotten_files_total";
+const ALERTS: &str = "saveguard_alerts_total";
+const LANES: &str = "saveguard_lanes";
+const LANE_TASKS: &str = "saveguard_lane_tasks";
+const LANE_OLDEST: &str = "saveguard_lane_oldest_seconds";
+const STATE: &str = "saveguard_ledger_rows";
+const READY: &str = "saveguard_ready";
+
+/// Starts logging to stderr; data goes to stdout.
+pub fn start_logging(log: &Log) {
+    let filter = EnvFilter::try_new(&log.filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second start (in tests) keeps the first subscriber.
+    let _ = match log.format {
+        LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+}
+
+/// Starts metrics; the handle renders them.
+pub fn start_metrics() -> PrometheusHandle {
+    let seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 120.0];
+    let builder = PrometheusBuilder::new();
+    let builder = match builder.set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &seconds) {
+        Ok(builder) => builder,
+        Err(_) => PrometheusBuilder::new(),
+    };
+    let recorder = builder.build_recorder();
+    let handle = recorder.handle();
+    // Tests start several services in one process; the first recorder serves all of them.
+    let _ = metrics::set_global_recorder(recorder);
+    describe();
+    handle
+}
+
+fn describe() {
+    describe_counter!(CALLBACKS, "Callbacks of the Document Server by status and answer");
+    describe_counter!(SAVES, "Saves by what became of them");
+    describe_histogram!(STEP_SECONDS, "Time of each step of a save");
+    describe_histogram!(ANSWER_SECONDS, "Time from the receipt of a callback to its answer");
+    describe_counter!(FETCHES, "Downloads from the Document Server by result");
+    describe_counter!(FOREIGN_LINKS, "Links that named another host than the configured ones");
+    describe_counter!(OPENINGS, "Editor configurations by mode and result");
+    describe_counter!(PUBLICATIONS, "Publications into the tree by result");
+    describe_counter!(RECOVERY_ROUNDS, "Rounds of recovery by result");
+    describe_counter!(FORGOTTEN, "Forgotten files by what became of them");
+    describe_counter!(ALERTS, "Things a person should look at, by kind");
+    describe_gauge!(LANES, "Documents with saves in progress");
+    describe_gauge!(LANE_TASKS, "Saves in progress by phase");
+    describe_gauge!(LANE_OLDEST, "Age of the oldest save in progress");
+    describe_gauge!(STATE, "Rows of the ledger by kind");
+    describe_gauge!(READY, "1 while the service takes work");
+}
+
+/// A callback was answered.
+pub fn callback_answered(status: u8, answer: &'static str, took: Duration) {
+    let status = match status {
+        1..=7 => ["1", "2", "3", "4", "5", "6", "7"][usize::from(status) - 1],
+        _ => "other",
+    };
+    counter!(CALLBACKS, "status" => status, "answer" => answer).increment(1);
+    histogram!(ANSWER_SECONDS).record(took.as_secs_f64());
+}
+
+/// A save ended.
+pub fn save_ended(outcome: &'static str) {
+    counter!(SAVES, "outcome" => outcome).increment(1);
+}
+
+/// A step of a save took this long.
+pub fn step_took(step: &'static str, took: Duration) {
+    histogram!(STEP_SECONDS, "step" => step).record(took.as_secs_f64());
+}
+
+/// A download ended.
+pub fn fetch_ended(result: &'static str) {
+    counter!(FETCHES, "result" => result).increment(1);
+}
+
+/// A link named another host.
+pub fn foreign_link() {
+    counter!(FOREIGN_LINKS).increment(1);
+}
+
+/// A configuration was asked for.
+pub fn opening_ended(mode: &'static str, result: &'static str) {
+    counter!(OPENINGS, "mode" => mode, "result" => result).increment(1);
+}
+
+/// A publication ended.
+pub fn publication_ended(result: &'static str) {
+    counter!(PUBLICATIONS, "result" => result).increment(1);
+}
+
+/// A round of recovery ended.
+pub fn recovery_round_ended(result: &'static str) {
+    counter!(RECOVERY_ROUNDS, "result" => result).increment(1);
+}
+
+/// A forgotten file was dealt with.
+pub fn forgotten_ended(result: &'static str) {
+    counter!(FORGOTTEN, "result" => result).increment(1);
+}
+
+/// A person should look at this.
+pub fn alert(kind: &'static str) {
+    counter!(ALERTS, "kind" => kind).increment(1);
+}
+
+/// What the lanes hold now.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LaneTotals {
+    /// Documents with saves in progress.
+    pub lanes: usize,
+    /// Waiting for their turn.
+    pub waiting: usize,
+    /// Being fetched and checked.
+    pub preparing: usize,
+    /// Being committed.
+    pub finishing: usize,
+    /// Age of the oldest.
+    pub oldest_ms: u64,
+}
+
+/// Refreshes the gauges just before they are read.
+pub fn set_gauges(lanes: LaneTotals, totals: &ledger::trail::Totals, is_ready: bool) {
+    #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
+    let set = |name: &'static str, label: &'static str, kind: &'static str, value: u64| {
+        gauge!(name, label => kind).set(value as f64);
+    };
+    let count = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
+    set(LANES, "kind", "saves", count(lanes.lanes));
+    set(LANE_TASKS, "phase", "waiting", count(lanes.waiting));
+    set(LANE_TASKS, "phase", "preparing", count(lanes.preparing));
+    set(LANE_TASKS, "phase", "finishing", count(lanes.finishing));
+    gauge!(LANE_OLDEST).set(Duration::from_millis(lanes.oldest_ms).as_secs_f64());
+    for (kind, value) in [
+        ("documents", totals.documents),
+        ("versions", totals.versions),
+        ("checkpoints", totals.checkpoints),
+        ("conflicts", totals.conflicts),
+        ("quarantined", totals.quarantined),
+        ("orphans", totals.orphans),
+        ("open-saves", totals.open_saves),
+        ("live-keys", totals.live_keys),
+        ("owed-publications", totals.owed_publications),
+    ] {
+        set(STATE, "kind", kind, value);
+    }
+    gauge!(READY).set(if is_ready { 1.0 } else { 0.0 });
+}
