@@ -11,6 +11,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use md5::{Digest, Md5};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
+use crate::tokens::Secret;
+
 /// What JavaScript's `encodeURIComponent` leaves alone.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -27,15 +29,9 @@ const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
 const SESSION_LIFE_S: u64 = 30 * 24 * 3600;
 
 /// Signs and checks links.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Signer {
-    secret: String,
-}
-
-impl std::fmt::Debug for Signer {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("Signer(***)")
-    }
+    secret: Secret,
 }
 
 /// What to link to.
@@ -57,8 +53,8 @@ pub enum LinkTrouble {
 }
 
 impl Signer {
-    pub fn new(secret: &str) -> Signer {
-        Signer { secret: secret.to_owned() }
+    pub fn new(secret: &Secret) -> Signer {
+        Signer { secret: secret.clone() }
     }
 
     /// A link to a file of a save.
@@ -101,7 +97,7 @@ impl Signer {
     }
 
     fn digest(&self, path: &str, expires_s: u64) -> String {
-        let hash = Md5::digest(format!("{expires_s}{path}{}", self.secret));
+        let hash = Md5::digest(format!("{expires_s}{path}{}", self.secret.reveal()));
         URL_SAFE_NO_PAD.encode(hash)
     }
 }
@@ -121,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_link_has_the_real_form_and_is_good_until_it_expires() {
-        let signer = Signer::new("secret");
+        let signer = Signer::new(&"secret".into());
 
         let url = signer.sign(&LINK, 900);
 
@@ -134,18 +130,18 @@ mod tests {
 
     #[test]
     fn a_link_for_another_path_time_or_secret_is_forged() {
-        let signer = Signer::new("secret");
+        let signer = Signer::new(&"secret".into());
         let (path, md5, _) = parts(&signer.sign(&LINK, 900));
 
         assert_eq!(signer.check("/cache/files/data/k/o/o", Some(&md5), Some("900"), 1), Err(LinkTrouble::Forged));
         assert_eq!(signer.check(&path, Some(&md5), Some("901"), 1), Err(LinkTrouble::Forged));
         assert_eq!(signer.check(&path, None, Some("900"), 1), Err(LinkTrouble::Forged));
-        assert_eq!(Signer::new("other").check(&path, Some(&md5), Some("900"), 1), Err(LinkTrouble::Forged));
+        assert_eq!(Signer::new(&"other".into()).check(&path, Some(&md5), Some("900"), 1), Err(LinkTrouble::Forged));
     }
 
     #[test]
     fn the_path_is_stable_and_the_query_is_not() {
-        let signer = Signer::new("secret");
+        let signer = Signer::new(&"secret".into());
 
         let (first, second) = (parts(&signer.sign(&LINK, 900)), parts(&signer.sign(&LINK, 901)));
 

@@ -29,6 +29,10 @@ impl Secret {
     pub fn new(secret: impl Into<String>) -> Secret {
         Secret(secret.into())
     }
+
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
 }
 
 impl std::fmt::Debug for Secret {

@@ -39,6 +39,8 @@ struct Pages {
     next: u64,
     index: whereabouts::Index,
     file: Option<File>,
+    /// The last line of an earlier life is incomplete.
+    torn: bool,
 }
 
 impl Journal {
@@ -48,10 +50,14 @@ impl Journal {
     /// A journal in memory, or one that goes on in that file.
     pub fn open(path: Option<&Path>) -> std::io::Result<Journal> {
         let mut pages =
-            Pages { entries: VecDeque::new(), next: 1, index: whereabouts::Index::default(), file: None };
+            Pages { entries: VecDeque::new(), next: 1, index: whereabouts::Index::default(), file: None, torn: false };
         if let Some(path) = path {
             pages.read_back(path)?;
-            pages.file = Some(OpenOptions::new().create(true).append(true).open(path)?);
+            let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+            if pages.torn {
+                file.write_all(b"\n")?;
+            }
+            pages.file = Some(file);
         }
         let length = watch::Sender::new(pages.next);
         Ok(Journal(Arc::new(Shared { pages: Mutex::new(pages), length })))
@@ -141,12 +147,17 @@ impl Pages {
         }
     }
 
-    /// Reads an earlier life's entries; a torn last line (the process was killed) ends the reading.
+    /// Reads an earlier life's entries; a torn line (the process was killed) is passed over.
     fn read_back(&mut self, path: &Path) -> std::io::Result<()> {
         let Ok(file) = File::open(path) else { return Ok(()) };
         for line in BufReader::new(file).lines() {
-            let Ok(entry) = serde_json::from_str::<Entry>(&line?) else { break };
-            self.add(entry);
+            match serde_json::from_str::<Entry>(&line?) {
+                Ok(entry) => {
+                    self.torn = false;
+                    self.add(entry);
+                }
+                Err(_) => self.torn = true,
+            }
         }
         Ok(())
     }
@@ -178,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_back_up_to_its_torn_end() {
+    fn a_file_is_read_back_and_goes_on_after_a_torn_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.jsonl");
         Journal::open(Some(&path)).unwrap().write(1, accepted("c1"));
@@ -189,6 +200,8 @@ mod tests {
 
         assert_eq!(journal.next_number(), 2);
         assert!(journal.change("c1").unwrap().in_log);
+        journal.write(2, accepted("c2"));
+        assert!(Journal::open(Some(&path)).unwrap().change("c2").is_some());
     }
 
     #[tokio::test]

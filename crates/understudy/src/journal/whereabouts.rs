@@ -13,7 +13,7 @@ use super::note::Note;
 use crate::machine::{ChangeId, Verdict, status};
 
 /// One change and where it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Whereabouts {
     pub key: String,
     pub author: String,

@@ -205,6 +205,11 @@ impl Machine {
         self.waiting.is_empty() && self.durable.tasks.is_empty() && !self.timers.values().any(pending)
     }
 
+    /// Whether a graceful shutdown is on.
+    pub fn is_shut_down(&self) -> bool {
+        self.shutdown
+    }
+
     fn resume(&mut self) {
         let tasks: Vec<TaskId> = self.durable.tasks.keys().copied().collect();
         for task in tasks {

@@ -325,6 +325,11 @@ impl Durable {
         TaskId(self.task_last)
     }
 
+    /// Keys with anything under them.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.records.keys().map(String::as_str)
+    }
+
     pub fn record(&self, key: &str) -> Option<&Record> {
         self.records.get(key)
     }

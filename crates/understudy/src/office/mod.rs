@@ -113,6 +113,18 @@ pub fn build(base: &Bytes, ext: &str, changes: &[Change]) -> Result<Bytes, Offic
     built.map(Bytes::from)
 }
 
+/// The text of a file as another type: what a fallback of the real converter looks like from outside.
+pub fn in_other_type(bytes: &[u8], ext: &str) -> Bytes {
+    let text = text_of(bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    match Family::of(ext) {
+        Family::Word => sample_docx("", &lines),
+        Family::Cell => sample_xlsx(&lines.iter().map(std::slice::from_ref).collect::<Vec<_>>()),
+        Family::Text => Bytes::from(text),
+        Family::Slide | Family::Other => Bytes::copy_from_slice(bytes),
+    }
+}
+
 /// All visible text of a file of any supported kind, whatever its name, and the changes kept beside it.
 pub fn text_of(bytes: &[u8]) -> String {
     let Ok(mut package) = Package::read(bytes) else {
