@@ -72,7 +72,8 @@ impl Greeting {
         let user_name = text("/editorConfig/user/name").unwrap_or_else(|| "Anonymous".to_owned());
         Greeting {
             key: text("/document/key").unwrap_or_default(),
-            user_id: id_text(config.pointer("/editorConfig/user/id")).unwrap_or_else(|| "anonymous".to_owned()),
+            user_id: id_text(config.pointer("/editorConfig/user/id"))
+                .unwrap_or_else(|| "anonymous".to_owned()),
             user_name,
             permissions: config.pointer("/document/permissions").filter(|value| value.is_object()).cloned(),
             mode: text("/editorConfig/mode"),
@@ -112,7 +113,12 @@ impl Greeting {
 }
 
 /// Checks the token with which a socket connects, before anything is said.
-pub fn may_connect(policy: &Policy, session: Option<&str>, open: Option<&str>, now_s: u64) -> Result<(), Refusal> {
+pub fn may_connect(
+    policy: &Policy,
+    session: Option<&str>,
+    open: Option<&str>,
+    now_s: u64,
+) -> Result<(), Refusal> {
     let checked = match (session, open) {
         (Some(token), _) => policy.sessions.verify(token, now_s),
         (None, Some(token)) => verify(token, &policy.inbox, now_s),
@@ -234,7 +240,8 @@ fn take_claims(greeting: &mut Greeting, claims: &Value) -> Result<(), Refusal> {
     if greeting.mode.as_deref() != Some("view") {
         greeting.mode = mode.or_else(|| greeting.mode.take());
     }
-    greeting.co_editing_mode = text("/editorConfig/coEditing/mode").or_else(|| greeting.co_editing_mode.take());
+    greeting.co_editing_mode =
+        text("/editorConfig/coEditing/mode").or_else(|| greeting.co_editing_mode.take());
     if let Some(id) = id_text(claims.pointer("/editorConfig/user/id")) {
         greeting.user_id = id;
     }
@@ -251,7 +258,8 @@ fn take_claims(greeting: &mut Greeting, claims: &Value) -> Result<(), Refusal> {
 fn take_history(greeting: &mut Greeting, claims: &Value) -> Result<(), Refusal> {
     let text = |path: &str| claims.pointer(path).and_then(Value::as_str).map(str::to_owned);
     let previous = text("/previous/key").zip(text("/previous/url"));
-    let wants_previous = previous.as_ref().is_some_and(|(key, _)| greeting.history_key.as_deref() == Some(key));
+    let wants_previous =
+        previous.as_ref().is_some_and(|(key, _)| greeting.history_key.as_deref() == Some(key));
     let version = text("/key").zip(text("/url"));
     let (key, url) = previous.filter(|_| wants_previous).or(version).ok_or_else(Refusal::incomplete)?;
     greeting.mode = Some("view".to_owned());

@@ -84,7 +84,13 @@ impl Signer {
     }
 
     /// Whether a request with that path (as sent), `md5` and `expires` may be served.
-    pub fn check(&self, path: &str, md5: Option<&str>, expires: Option<&str>, now_s: u64) -> Result<(), LinkTrouble> {
+    pub fn check(
+        &self,
+        path: &str,
+        md5: Option<&str>,
+        expires: Option<&str>,
+        now_s: u64,
+    ) -> Result<(), LinkTrouble> {
         let (Some(md5), Some(Ok(expires_s))) = (md5, expires.map(str::parse::<u64>)) else {
             return Err(LinkTrouble::Forged);
         };
@@ -133,10 +139,16 @@ mod tests {
         let signer = Signer::new(&"secret".into());
         let (path, md5, _) = parts(&signer.sign(&LINK, 900));
 
-        assert_eq!(signer.check("/cache/files/data/k/o/o", Some(&md5), Some("900"), 1), Err(LinkTrouble::Forged));
+        assert_eq!(
+            signer.check("/cache/files/data/k/o/o", Some(&md5), Some("900"), 1),
+            Err(LinkTrouble::Forged)
+        );
         assert_eq!(signer.check(&path, Some(&md5), Some("901"), 1), Err(LinkTrouble::Forged));
         assert_eq!(signer.check(&path, None, Some("900"), 1), Err(LinkTrouble::Forged));
-        assert_eq!(Signer::new(&"other".into()).check(&path, Some(&md5), Some("900"), 1), Err(LinkTrouble::Forged));
+        assert_eq!(
+            Signer::new(&"other".into()).check(&path, Some(&md5), Some("900"), 1),
+            Err(LinkTrouble::Forged)
+        );
     }
 
     #[test]

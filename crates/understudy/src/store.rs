@@ -139,7 +139,10 @@ mod tests {
         let author = Author { id: "u".into(), index: 1, name: "U".into() };
         let change = Change { id: "c1".into(), data: "{}".into(), author, time_s: 1 };
         vec![
-            Op::Base { key: "k".into(), base: Some(Base { content: content.clone(), from_forgotten: false }) },
+            Op::Base {
+                key: "k".into(),
+                base: Some(Base { content: content.clone(), from_forgotten: false }),
+            },
             Op::ChangesAdded { key: "k".into(), changes: vec![change] },
             Op::Forgotten { key: "k".into(), file: Some(content) },
         ]

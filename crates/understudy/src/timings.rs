@@ -132,7 +132,11 @@ fn shrink(value: u64, time_scale: f64) -> u64 {
     }
     #[expect(clippy::cast_precision_loss, reason = "delays are far below 2^52")]
     let divided = (value as f64 / time_scale).ceil();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and far below 2^52")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positive and far below 2^52"
+    )]
     let whole = divided as u64;
     whole.max(1)
 }

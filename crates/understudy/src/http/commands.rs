@@ -27,7 +27,8 @@ pub(super) async fn command(
         _ => query.into_iter().map(|(name, value)| (name, Value::String(value))).collect(),
     };
     let key = said.get("key").and_then(Value::as_str).map(str::to_owned);
-    let refuse = |error: u8, key: Option<String>| Json(CommandReply { key, error, ..CommandReply::default() });
+    let refuse =
+        |error: u8, key: Option<String>| Json(CommandReply { key, error, ..CommandReply::default() });
     let parameters = match vouched(&site, &headers, said) {
         Ok(parameters) => parameters,
         Err(error) => return refuse(error, key),
@@ -50,10 +51,11 @@ fn vouched(site: &Site, headers: &HeaderMap, said: Map<String, Value>) -> Result
         header.strip_prefix("Bearer ").map(str::to_owned)
     };
     let token = in_body.or_else(in_header).ok_or(command_error::TOKEN)?;
-    let claims = verify(&token, &site.settings.secrets.inbox, site.now_s()).map_err(|trouble| match trouble {
-        TokenTrouble::Expired => command_error::TOKEN_EXPIRED,
-        TokenTrouble::Invalid(_) => command_error::TOKEN,
-    })?;
+    let claims =
+        verify(&token, &site.settings.secrets.inbox, site.now_s()).map_err(|trouble| match trouble {
+            TokenTrouble::Expired => command_error::TOKEN_EXPIRED,
+            TokenTrouble::Invalid(_) => command_error::TOKEN,
+        })?;
     let Value::Object(mut parameters) = claims else { return Err(command_error::TOKEN) };
     for nested in ["payload", "query"] {
         if let Some(Value::Object(more)) = parameters.get(nested).cloned() {
@@ -75,7 +77,10 @@ fn read(parameters: &Map<String, Value>) -> Option<Command> {
         "info" => Command::Info { key: named?, userdata: text("userdata"), callback: text("callback") },
         "forcesave" => Command::ForceSave { key: named?, userdata: text("userdata") },
         "drop" => Command::Drop { key: named?, users: users(parameters.get("users")) },
-        "meta" => Command::Meta { key: named?, meta: parameters.get("meta").filter(|meta| meta.is_object()).cloned() },
+        "meta" => Command::Meta {
+            key: named?,
+            meta: parameters.get("meta").filter(|meta| meta.is_object()).cloned(),
+        },
         "getForgotten" => Command::GetForgotten { key: named? },
         "deleteForgotten" => Command::DeleteForgotten { key: named? },
         "saved" => Command::Saved { key: named?, status: text("status").unwrap_or_default() },

@@ -27,6 +27,8 @@ use crate::server::{FaultKind, Point, damaged};
 /// Pieces in which a slow body comes.
 const PIECES: usize = 20;
 
+const BREATH: std::time::Duration = std::time::Duration::from_millis(5);
+
 pub(super) async fn serve(
     State(site): Shared,
     uri: Uri,
@@ -96,7 +98,9 @@ fn respond(site: &Site, bytes: Bytes, ext: &str, faults: &[FaultKind]) -> Respon
         FaultKind::BodySlow { over_ms } => {
             (headers, length(size as u64), slowly(&site.settings.clock, bytes, *over_ms)).into_response()
         }
-        FaultKind::BodyStuck => (headers, length(size as u64), stuck(bytes.slice(..size / 2))).into_response(),
+        FaultKind::BodyStuck => {
+            (headers, length(size as u64), stuck(bytes.slice(..size / 2))).into_response()
+        }
         FaultKind::BodyCut { percent } => {
             let kept = size * usize::from((*percent).min(100)) / 100;
             (headers, whole(bytes.slice(..kept))).into_response()
@@ -119,9 +123,18 @@ fn respond(site: &Site, bytes: Bytes, ext: &str, faults: &[FaultKind]) -> Respon
     }
 }
 
-/// A body without a length of its own.
+/// A body without a length of its own. It takes a breath before it ends, so that what was written gets out even
+/// if the end turns out to be wrong.
 fn whole(bytes: Bytes) -> Body {
-    Body::from_stream(stream::iter([Ok::<_, Infallible>(bytes)]))
+    Body::from_stream(stream::unfold(Some(bytes), |bytes| async {
+        match bytes {
+            Some(bytes) => Some((Ok::<_, Infallible>(bytes), None)),
+            None => {
+                tokio::time::sleep(BREATH).await;
+                None
+            }
+        }
+    }))
 }
 
 fn stuck(bytes: Bytes) -> Body {

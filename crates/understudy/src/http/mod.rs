@@ -64,7 +64,8 @@ impl Site {
             value.split(',').next().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
         };
         let scheme = first("x-forwarded-proto").filter(|scheme| matches!(scheme.as_str(), "http" | "https"));
-        let host = first("x-forwarded-host").or_else(|| first("host")).unwrap_or_else(|| self.address.to_string());
+        let host =
+            first("x-forwarded-host").or_else(|| first("host")).unwrap_or_else(|| self.address.to_string());
         let prefix = first("x-forwarded-prefix").unwrap_or_default();
         format!("{}://{host}{prefix}", scheme.as_deref().unwrap_or("http"))
     }
@@ -76,7 +77,10 @@ fn routes(site: Site) -> Router {
         .route("/info/info.json", get(pages::info))
         .route("/command", post(commands::command))
         .route("/coauthoring/CommandService.ashx", get(commands::command).post(commands::command))
-        .route("/internal/cluster/inactive", put(pages::shut_down).delete(pages::shut_down).get(pages::is_shut_down))
+        .route(
+            "/internal/cluster/inactive",
+            put(pages::shut_down).delete(pages::shut_down).get(pages::is_shut_down),
+        )
         .route("/cache/files/{area}/{folder}/{file}/{name}", get(files::serve))
         .route("/web-apps/apps/api/documents/api.js", get(editor::api_js))
         .route("/web-apps/apps/understudy/{asset}", get(editor::asset))

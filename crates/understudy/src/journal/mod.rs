@@ -49,8 +49,13 @@ impl Journal {
 
     /// A journal in memory, or one that goes on in that file.
     pub fn open(path: Option<&Path>) -> std::io::Result<Journal> {
-        let mut pages =
-            Pages { entries: VecDeque::new(), next: 1, index: whereabouts::Index::default(), file: None, torn: false };
+        let mut pages = Pages {
+            entries: VecDeque::new(),
+            next: 1,
+            index: whereabouts::Index::default(),
+            file: None,
+            torn: false,
+        };
         if let Some(path) = path {
             pages.read_back(path)?;
             let mut file = OpenOptions::new().create(true).append(true).open(path)?;
@@ -217,7 +222,8 @@ mod tests {
 
         assert_eq!(journal.wait_for(id("c1")).await, 1);
         let later = journal.clone();
-        let (found, ()) = tokio::join!(journal.wait_for(id("c2")), async move { later.write(2, accepted("c2")) });
+        let (found, ()) =
+            tokio::join!(journal.wait_for(id("c2")), async move { later.write(2, accepted("c2")) });
 
         assert_eq!(found, 2);
     }

@@ -39,7 +39,9 @@ impl Machine {
                 self.drop_users(&key, users.as_deref());
                 self.reply_ok(request, &key);
             }
-            Command::Meta { key, meta: None } => self.reply_error(request, &key, command_error::UNKNOWN_COMMAND),
+            Command::Meta { key, meta: None } => {
+                self.reply_error(request, &key, command_error::UNKNOWN_COMMAND)
+            }
             Command::Meta { key, meta: Some(meta) } => {
                 self.broadcast(&key, None, &json!({"type": "meta", "messages": meta}));
                 self.reply_ok(request, &key);
@@ -99,7 +101,9 @@ impl Machine {
 
     fn license(&mut self, request: RequestId, key: Option<String>) {
         let license = Some(json!({"end_date": null, "trial": false, "developer": false, "connections": 20}));
-        let server = Some(json!({"resultType": 3, "packageType": 0, "buildVersion": self.rules.version, "buildNumber": 1}));
+        let server = Some(
+            json!({"resultType": 3, "packageType": 0, "buildVersion": self.rules.version, "buildNumber": 1}),
+        );
         let quota = Some(json!({"users": [], "users_view": []}));
         self.reply(request, CommandReply { key, license, server, quota, ..CommandReply::default() });
     }

@@ -8,8 +8,8 @@
 
 use super::event::{Built, Recipe};
 use super::state::{
-    Author, Change, ChangeId, Content, Conversion, History, HistoryChange, HistoryUser, Op, Purpose, Save, Saved,
-    Status, Task, TaskId,
+    Author, Change, ChangeId, Content, Conversion, History, HistoryChange, HistoryUser, Op, Purpose, Save,
+    Saved, Status, Task, TaskId,
 };
 use super::{Effect, Machine};
 use crate::journal::Note;
@@ -27,7 +27,8 @@ impl Machine {
             return self.useless(id, &save);
         };
         let changes = self.changes_for(&save);
-        let row_type = self.durable.row(&save.key).map(|row| row.file_type.clone()).filter(|ext| !ext.is_empty());
+        let row_type =
+            self.durable.row(&save.key).map(|row| row.file_type.clone()).filter(|ext| !ext.is_empty());
         let ext = row_type.unwrap_or_else(|| base.content.ext.clone());
         let forced = match &save.purpose {
             Purpose::Force(forced) => Some(forced.clone()),
@@ -74,7 +75,8 @@ impl Machine {
         };
         save.conversion = Some(outcome.conversion);
         save.author = last_author(&changes, pretended.as_ref());
-        let history = history_of(&changes, pretended.as_ref(), (&base_sha256, &self.rules.version, self.now_ms));
+        let history =
+            history_of(&changes, pretended.as_ref(), (&base_sha256, &self.rules.version, self.now_ms));
         let forms = save.form_data.as_ref().map(|data| {
             let bytes = serde_json::to_vec(data).unwrap_or_default();
             Content::new(bytes.into(), "json", std::sync::Arc::new([]))

@@ -117,14 +117,14 @@ impl Machine {
     /// Links to the files, if the conversion left any; each time with a new query.
     fn add_links(&mut self, body: &mut Body, save: &Save, row: &Row) {
         let Some(mut saved) = self.durable.saved(&save.path).cloned() else { return };
-        let least_s = (self.now_ms.div_ceil(1000) + self.rules.timings.link_life_s).max(saved.expires_last_s + 1);
+        let least_s =
+            (self.now_ms.div_ceil(1000) + self.rules.timings.link_life_s).max(saved.expires_last_s + 1);
         saved.expires_last_s = least_s;
         let link = |name: &str| {
             let link = Link { base_url: &row.base_url, folder: &save.path, name, shard_key: &save.key };
             self.rules.links.sign(&link, least_s)
         };
-        body.formsdataurl =
-            save.form_data.as_ref().and(saved.forms.as_ref()).map(|_| link("formsdata.json"));
+        body.formsdataurl = save.form_data.as_ref().and(saved.forms.as_ref()).map(|_| link("formsdata.json"));
         if let Some(file) = &saved.file {
             body.url = Some(link(&format!("output.{}", file.ext)));
             body.filetype = Some(file.ext.clone());

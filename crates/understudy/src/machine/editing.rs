@@ -7,10 +7,10 @@
 
 use serde_json::{Value, json};
 
+use super::Machine;
 use super::event::{Edit, NewChange};
 use super::opening::code;
 use super::state::{Author, Change, ConnId, ForceState, Op};
-use super::Machine;
 use crate::journal::Note;
 
 impl Machine {
@@ -42,8 +42,10 @@ impl Machine {
         });
         self.tell_change(key, &user.unique_id(), &news);
         if !edit.ends {
-            return self
-                .send(edit.conn, json!({"type": "savePartChanges", "changesIndex": index, "syncChangesIndex": end}));
+            return self.send(
+                edit.conn,
+                json!({"type": "savePartChanges", "changesIndex": index, "syncChangesIndex": end}),
+            );
         }
         let time_ms = self.now_ms / 1000 * 1000;
         self.live_mut(key).save_lock = None;

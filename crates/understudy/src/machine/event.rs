@@ -12,9 +12,7 @@ use super::state::{Author, Base, Change, ConnId, Content, Conversion, Forced, So
 use crate::journal::Note;
 
 /// Names one POST to the host.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub struct DeliveryId(pub u64);
 
 /// Names one question that waits for a [`CommandReply`].
@@ -28,21 +26,53 @@ pub enum Event {
     /// An editor sends changes.
     Edit(Edit),
     /// An editor asks whether it may save now.
-    AskSaveLock { conn: ConnId, seen_index: usize },
+    AskSaveLock {
+        conn: ConnId,
+        seen_index: usize,
+    },
     /// An editor gives the right to save back without saving.
-    GiveSaveLock { conn: ConnId },
-    Leave { conn: ConnId, how: Leaving },
+    GiveSaveLock {
+        conn: ConnId,
+    },
+    Leave {
+        conn: ConnId,
+        how: Leaving,
+    },
     /// The client stops answering; noticed after the ping loss.
-    Freeze { conn: ConnId },
-    PressSave { conn: ConnId },
-    SubmitForm { conn: ConnId, data: Value, response_key: Option<Value> },
-    Command { request: RequestId, command: Command, base_url: String },
+    Freeze {
+        conn: ConnId,
+    },
+    PressSave {
+        conn: ConnId,
+    },
+    SubmitForm {
+        conn: ConnId,
+        data: Value,
+        response_key: Option<Value>,
+    },
+    Command {
+        request: RequestId,
+        command: Command,
+        base_url: String,
+    },
     /// A source arrived, or not.
-    Fetched { task: TaskId, outcome: Fetched },
-    Built { task: TaskId, outcome: Built },
-    Answered { delivery: DeliveryId, answer: Answer },
+    Fetched {
+        task: TaskId,
+        outcome: Fetched,
+    },
+    Built {
+        task: TaskId,
+        outcome: Built,
+    },
+    Answered {
+        delivery: DeliveryId,
+        answer: Answer,
+    },
     /// Graceful shutdown begins (the answer comes when all is saved) or is called off.
-    Shutdown { request: RequestId, on: bool },
+    Shutdown {
+        request: RequestId,
+        on: bool,
+    },
     /// Time passed.
     Tick,
 }
@@ -92,7 +122,15 @@ pub struct Edit {
 impl Edit {
     /// A whole batch in one message.
     pub fn whole(conn: ConnId, changes: Vec<NewChange>) -> Edit {
-        Edit { conn, changes, delete_from: None, starts: true, ends: true, release_locks: true, extra: Value::Null }
+        Edit {
+            conn,
+            changes,
+            delete_from: None,
+            starts: true,
+            ends: true,
+            release_locks: true,
+            extra: Value::Null,
+        }
     }
 }
 
@@ -188,22 +226,41 @@ pub struct Built {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    Http { status: u16, body: String },
+    Http {
+        status: u16,
+        body: String,
+    },
     /// No answer: refused, reset, closed, timed out; with the word for which.
-    Lost { why: String },
+    Lost {
+        why: String,
+    },
 }
 
 /// Something to do.
 #[derive(Clone, Debug)]
 pub enum Effect {
     Post(Box<Post>),
-    Fetch { task: TaskId, source: Source },
-    Build { task: TaskId, recipe: Box<Recipe> },
+    Fetch {
+        task: TaskId,
+        source: Source,
+    },
+    Build {
+        task: TaskId,
+        recipe: Box<Recipe>,
+    },
     /// A message to one client.
-    Send { conn: ConnId, message: Value },
+    Send {
+        conn: ConnId,
+        message: Value,
+    },
     /// Close the connection from this side.
-    Disconnect { conn: ConnId },
-    Reply { request: RequestId, reply: Box<CommandReply> },
+    Disconnect {
+        conn: ConnId,
+    },
+    Reply {
+        request: RequestId,
+        reply: Box<CommandReply>,
+    },
     Note(Box<Note>),
 }
 

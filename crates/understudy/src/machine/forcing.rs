@@ -88,7 +88,8 @@ impl Machine {
         let time_ms = self.now_ms / 1000 * 1000;
         let live = self.live_mut(key);
         if let (None, Some(changed_by)) = (&live.force, user) {
-            let force = ForceState { time_ms, index: 0, changed_by, started: false, ended: false, cache: None };
+            let force =
+                ForceState { time_ms, index: 0, changed_by, started: false, ended: false, cache: None };
             live.force = Some(force);
         }
     }
@@ -244,7 +245,11 @@ impl Machine {
     /// A 6 that may not be sent any more.
     pub(super) fn drop_force(&mut self, save: &Save, then: Option<RequestId>) {
         let why = "the row is not in order";
-        self.note(Note::CallbackDropped { key: save.key.clone(), path: save.path.clone(), why: why.to_owned() });
+        self.note(Note::CallbackDropped {
+            key: save.key.clone(),
+            path: save.path.clone(),
+            why: why.to_owned(),
+        });
         self.force_ended(save, false, then);
     }
 }

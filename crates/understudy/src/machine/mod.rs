@@ -36,8 +36,8 @@ use serde_json::Value;
 
 pub use body::{Action, Body, status};
 pub use event::{
-    Answer, Built, Command, CommandReply, DeliveryId, Edit, Effect, Event, Fetched, Leaving, NewChange, Open, Post,
-    Recipe, RequestId, Restore, command_error,
+    Answer, Built, Command, CommandReply, DeliveryId, Edit, Effect, Event, Fetched, Leaving, NewChange, Open,
+    Post, Recipe, RequestId, Restore, command_error,
 };
 pub use reply::{Verdict, judge};
 pub use state::{
@@ -63,6 +63,8 @@ pub struct Rules {
     pub results_bytes_max: u64,
     /// What the server calls itself.
     pub version: String,
+    /// Deliveries are numbered from here.
+    pub first_delivery: u64,
 }
 
 /// The server.
@@ -102,11 +104,18 @@ enum Timer {
     /// The lag of a join or leave is over: tell the host.
     Tell(telling::Ask),
     /// The save delay is over.
-    Assemble { key: String, tag: u64, leaver: Option<(String, u32)> },
+    Assemble {
+        key: String,
+        tag: u64,
+        leaver: Option<(String, u32)>,
+    },
     /// A conversion is ready to read what it needs.
     Convert(TaskId),
     /// A fetched source was converted.
-    Opened { task: TaskId, outcome: Result<Base, i32> },
+    Opened {
+        task: TaskId,
+        outcome: Result<Base, i32>,
+    },
     FetchAgain(TaskId),
     Deliver(TaskId),
     Gone(ConnId),
@@ -129,6 +138,7 @@ impl Machine {
     /// Starts on what an earlier life left behind. The queue survived: saves on their way go on.
     pub fn new(rules: Rules, durable: Durable, now_ms: u64) -> Machine {
         let mut machine = Machine {
+            delivery_last: rules.first_delivery,
             rules,
             durable,
             live: BTreeMap::new(),
@@ -136,7 +146,6 @@ impl Machine {
             waiting: BTreeMap::new(),
             timers: BTreeMap::new(),
             timer_last: 0,
-            delivery_last: now_ms.saturating_mul(1_000),
             draws: BTreeMap::new(),
             shutdown: false,
             drains: Vec::new(),
@@ -220,7 +229,8 @@ impl Machine {
                 None => {}
             }
         }
-        let known: Vec<Content> = self.durable.saves.values().filter_map(|saved| saved.file.clone()).collect();
+        let known: Vec<Content> =
+            self.durable.saves.values().filter_map(|saved| saved.file.clone()).collect();
         known.iter().for_each(|content| self.remember(content));
         if self.rules.autosave {
             self.in_ms(self.rules.timings.autosave_step_ms, Timer::Autosave);

@@ -114,7 +114,8 @@ impl Machine {
             Some(Status::SaveVersion(_)) => self.set_status(&open.key, Status::Ok),
             Some(Status::UpdateVersion(minute)) if !returning && self.window_is_over(minute) => {
                 self.set_status(&open.key, Status::None);
-                let replayed = self.durable.changes(&open.key).iter().map(|change| change.id.clone()).collect();
+                let replayed =
+                    self.durable.changes(&open.key).iter().map(|change| change.id.clone()).collect();
                 self.note(Note::RowRevived { key: open.key.clone(), replayed });
             }
             Some(Status::UpdateVersion(_)) => {
@@ -217,7 +218,8 @@ impl Machine {
         let Some(Task::Open { key, source, attempt }) = self.durable.tasks.get(&id).cloned() else { return };
         if let Some(forgotten) = self.durable.forgotten(&key).cloned() {
             let base = Base { content: forgotten, from_forgotten: true };
-            return self.in_ms(self.rules.timings.conversion_ms, Timer::Opened { task: id, outcome: Ok(base) });
+            return self
+                .in_ms(self.rules.timings.conversion_ms, Timer::Opened { task: id, outcome: Ok(base) });
         }
         let Some(source) = source else {
             return self.in_ms(0, Timer::Opened { task: id, outcome: Err(code::UNKNOWN) });
@@ -228,7 +230,8 @@ impl Machine {
     }
 
     pub(super) fn fetched(&mut self, id: TaskId, outcome: Fetched) {
-        let Some(Task::Open { key, source: Some(source), attempt }) = self.durable.tasks.get(&id).cloned() else {
+        let Some(Task::Open { key, source: Some(source), attempt }) = self.durable.tasks.get(&id).cloned()
+        else {
             return;
         };
         let timings = &self.rules.timings;
@@ -333,7 +336,8 @@ impl Machine {
 
     pub(super) fn participants(&self, key: &str) -> Vec<Value> {
         let here = self.conns_of(key).filter(|(_, conn)| !conn.closed);
-        here.map(|(id, conn)| participant(id, &conn.user, (conn.view, conn.closed, conn.live_viewer))).collect()
+        here.map(|(id, conn)| participant(id, &conn.user, (conn.view, conn.closed, conn.live_viewer)))
+            .collect()
     }
 
     /// Tells everybody but one who is in.

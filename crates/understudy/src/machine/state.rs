@@ -190,7 +190,10 @@ pub enum ForceKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Purpose {
     /// The tag of the row and who left last.
-    Final { tag: u64, leaver: Option<(String, u32)> },
+    Final {
+        tag: u64,
+        leaver: Option<(String, u32)>,
+    },
     Force(Forced),
 }
 
@@ -238,14 +241,35 @@ pub struct TaskId(pub u64);
 /// One durable step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
-    Row { key: String, row: Option<Row> },
-    Base { key: String, base: Option<Base> },
-    ChangesAdded { key: String, changes: Vec<Change> },
+    Row {
+        key: String,
+        row: Option<Row>,
+    },
+    Base {
+        key: String,
+        base: Option<Base>,
+    },
+    ChangesAdded {
+        key: String,
+        changes: Vec<Change>,
+    },
     /// Drops the changes from this position on.
-    ChangesCut { key: String, from: usize },
-    Forgotten { key: String, file: Option<Content> },
-    Saved { path: String, saved: Option<Box<Saved>> },
-    Task { id: TaskId, task: Option<Box<Task>> },
+    ChangesCut {
+        key: String,
+        from: usize,
+    },
+    Forgotten {
+        key: String,
+        file: Option<Content>,
+    },
+    Saved {
+        path: String,
+        saved: Option<Box<Saved>>,
+    },
+    Task {
+        id: TaskId,
+        task: Option<Box<Task>>,
+    },
 }
 
 /// Everything that survives.
@@ -311,10 +335,9 @@ impl Durable {
             }
         }
         let saves = self.saves.iter();
-        steps.extend(saves.map(|(path, saved)| Op::Saved {
-            path: path.clone(),
-            saved: Some(Box::new(saved.clone())),
-        }));
+        steps.extend(
+            saves.map(|(path, saved)| Op::Saved { path: path.clone(), saved: Some(Box::new(saved.clone())) }),
+        );
         let tasks = self.tasks.iter();
         steps.extend(tasks.map(|(id, task)| Op::Task { id: *id, task: Some(Box::new(task.clone())) }));
         steps

@@ -18,8 +18,12 @@ impl Machine {
         self.in_ms(self.rules.timings.autosave_step_ms, Timer::Autosave);
         let now_ms = self.now_ms;
         let is_due = |at_ms: Option<u64>| at_ms.is_some_and(|at_ms| at_ms < now_ms);
-        let due: Vec<String> =
-            self.live.iter().filter(|(_, live)| is_due(live.autosave_at_ms)).map(|(key, _)| key.clone()).collect();
+        let due: Vec<String> = self
+            .live
+            .iter()
+            .filter(|(_, live)| is_due(live.autosave_at_ms))
+            .map(|(key, _)| key.clone())
+            .collect();
         for key in due {
             self.live_mut(&key).autosave_at_ms = None;
             let wish = Wish {

@@ -6,9 +6,9 @@
 
 use bytes::Bytes;
 
+use super::Family;
 use super::package::pack;
 use super::xml::escape;
-use super::Family;
 
 const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n";
 const TYPES: &str = "http://schemas.openxmlformats.org/package/2006/content-types";
@@ -38,7 +38,8 @@ pub fn sample_docx(title: &str, paragraphs: &[&str]) -> Bytes {
 
 fn docx(paragraphs: &[(Option<&str>, &str)]) -> Bytes {
     let paragraph = |(style, text): &(Option<&str>, &str)| {
-        let style = style.map(|style| format!("<w:pPr><w:pStyle w:val=\"{style}\"/></w:pPr>")).unwrap_or_default();
+        let style =
+            style.map(|style| format!("<w:pPr><w:pStyle w:val=\"{style}\"/></w:pPr>")).unwrap_or_default();
         let run = match *text {
             "" => String::new(),
             text => format!("<w:r><w:t xml:space=\"preserve\">{}</w:t></w:r>", escape(text)),
@@ -53,7 +54,10 @@ fn docx(paragraphs: &[(Option<&str>, &str)]) -> Bytes {
         "<w:styles xmlns:w=\"{WORD}\"><w:style w:type=\"paragraph\" w:default=\"1\" w:styleId=\"Normal\"><w:name w:val=\"Normal\"/></w:style><w:style w:type=\"paragraph\" w:styleId=\"Heading1\"><w:name w:val=\"heading 1\"/><w:basedOn w:val=\"Normal\"/><w:pPr><w:outlineLvl w:val=\"0\"/></w:pPr><w:rPr><w:b/><w:sz w:val=\"36\"/></w:rPr></w:style></w:styles>"
     );
     let types = types(&[
-        ("/word/document.xml", "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"),
+        (
+            "/word/document.xml",
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml",
+        ),
         ("/word/styles.xml", "application/vnd.openxmlformats-officedocument.wordprocessingml.styles+xml"),
     ]);
     package(&[
@@ -76,18 +80,23 @@ pub fn sample_xlsx(rows: &[&[&str]]) -> Bytes {
     };
     let row = |(number, values): (usize, &&[&str])| {
         let row = number + 1;
-        let cells: String = values.iter().enumerate().map(|(column, value)| cell(row, column, value)).collect();
+        let cells: String =
+            values.iter().enumerate().map(|(column, value)| cell(row, column, value)).collect();
         format!("<row r=\"{row}\">{cells}</row>")
     };
     let rows: String = rows.iter().enumerate().map(row).collect();
-    let data = if rows.is_empty() { "<sheetData/>".to_owned() } else { format!("<sheetData>{rows}</sheetData>") };
+    let data =
+        if rows.is_empty() { "<sheetData/>".to_owned() } else { format!("<sheetData>{rows}</sheetData>") };
     let sheet = format!("<worksheet xmlns=\"{CELL}\">{data}</worksheet>");
     let workbook = format!(
         "<workbook xmlns=\"{CELL}\" xmlns:r=\"{RELS}\"><sheets><sheet name=\"Sheet1\" sheetId=\"1\" r:id=\"rId1\"/></sheets></workbook>"
     );
     let types = types(&[
         ("/xl/workbook.xml", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"),
-        ("/xl/worksheets/sheet1.xml", "application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"),
+        (
+            "/xl/worksheets/sheet1.xml",
+            "application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml",
+        ),
         ("/xl/styles.xml", "application/vnd.openxmlformats-officedocument.spreadsheetml.styles+xml"),
     ]);
     let styles = format!(
@@ -117,7 +126,9 @@ fn blank_pptx() -> Bytes {
     let master = format!(
         "<p:sldMaster {names}>{tree}{map}<p:sldLayoutIdLst><p:sldLayoutId id=\"2147483649\" r:id=\"rId1\"/></p:sldLayoutIdLst></p:sldMaster>"
     );
-    let layout = format!("<p:sldLayout {names} type=\"blank\">{tree}<p:clrMapOvr><a:masterClrMapping/></p:clrMapOvr></p:sldLayout>");
+    let layout = format!(
+        "<p:sldLayout {names} type=\"blank\">{tree}<p:clrMapOvr><a:masterClrMapping/></p:clrMapOvr></p:sldLayout>"
+    );
     let slide = format!("<p:sld {names}>{tree}<p:clrMapOvr><a:masterClrMapping/></p:clrMapOvr></p:sld>");
     let types = types(&[
         ("/ppt/presentation.xml", &format!("{KIND}.presentation.main+xml")),
@@ -131,17 +142,30 @@ fn blank_pptx() -> Bytes {
         ("_rels/.rels", relationships(&[("officeDocument", "ppt/presentation.xml")])),
         (
             "ppt/_rels/presentation.xml.rels",
-            relationships(&[("slideMaster", "slideMasters/slideMaster1.xml"), ("slide", "slides/slide1.xml"), ("theme", "theme/theme1.xml")]),
+            relationships(&[
+                ("slideMaster", "slideMasters/slideMaster1.xml"),
+                ("slide", "slides/slide1.xml"),
+                ("theme", "theme/theme1.xml"),
+            ]),
         ),
         ("ppt/presentation.xml", presentation),
         (
             "ppt/slideMasters/_rels/slideMaster1.xml.rels",
-            relationships(&[("slideLayout", "../slideLayouts/slideLayout1.xml"), ("theme", "../theme/theme1.xml")]),
+            relationships(&[
+                ("slideLayout", "../slideLayouts/slideLayout1.xml"),
+                ("theme", "../theme/theme1.xml"),
+            ]),
         ),
         ("ppt/slideMasters/slideMaster1.xml", master),
-        ("ppt/slideLayouts/_rels/slideLayout1.xml.rels", relationships(&[("slideMaster", "../slideMasters/slideMaster1.xml")])),
+        (
+            "ppt/slideLayouts/_rels/slideLayout1.xml.rels",
+            relationships(&[("slideMaster", "../slideMasters/slideMaster1.xml")]),
+        ),
         ("ppt/slideLayouts/slideLayout1.xml", layout),
-        ("ppt/slides/_rels/slide1.xml.rels", relationships(&[("slideLayout", "../slideLayouts/slideLayout1.xml")])),
+        (
+            "ppt/slides/_rels/slide1.xml.rels",
+            relationships(&[("slideLayout", "../slideLayouts/slideLayout1.xml")]),
+        ),
         ("ppt/slides/slide1.xml", slide),
         ("ppt/theme/theme1.xml", theme()),
     ])
@@ -200,7 +224,9 @@ fn relationships(targets: &[(&str, &str)]) -> String {
 }
 
 fn package(parts: &[(&str, String)]) -> Bytes {
-    let parts = parts.iter().map(|(name, content)| ((*name).to_owned(), format!("{DECLARATION}{content}").into_bytes()));
+    let parts = parts
+        .iter()
+        .map(|(name, content)| ((*name).to_owned(), format!("{DECLARATION}{content}").into_bytes()));
     // Writing a zip into memory does not fail.
     pack(parts).map(Bytes::from).unwrap_or_default()
 }

@@ -79,9 +79,11 @@ fn render(source: &str, body: &Body, paragraphs: &[Paragraph]) -> String {
             }
             None if paragraph.removed => {}
             None => {
-                let is_last = !paragraphs.iter().any(|other| other.origin.is_some_and(|origin| {
-                    body.paragraphs.get(origin).is_some_and(|place| place.whole.start >= at)
-                }));
+                let is_last = !paragraphs.iter().any(|other| {
+                    other.origin.is_some_and(|origin| {
+                        body.paragraphs.get(origin).is_some_and(|place| place.whole.start >= at)
+                    })
+                });
                 let place = if is_last { body.end.max(at) } else { at };
                 replacements.push((place..place, new_paragraph(body, &paragraph.text)));
             }
@@ -96,7 +98,8 @@ fn touched(source: &str, body: &Body, place: &Place, paragraph: &Paragraph) -> S
     if paragraph.removed && !place.needed {
         return String::new();
     }
-    let piece = |span: &Option<Range<usize>>| span.clone().and_then(|span| source.get(span)).unwrap_or_default();
+    let piece =
+        |span: &Option<Range<usize>>| span.clone().and_then(|span| source.get(span)).unwrap_or_default();
     let start_tag = source.get(place.start_tag.clone()).unwrap_or_default();
     let start_tag = if place.empty { start_tag.replace("/>", ">") } else { start_tag.to_owned() };
     let text = if paragraph.removed { "" } else { paragraph.text.as_str() };
@@ -199,7 +202,11 @@ impl Finder {
         if in_body && depth == 3 && name == "sectPr" {
             self.section_start = Some(span.start);
         }
-        if self.current.is_none() && in_body && name == "p" && tag.name().as_ref() == format!("{}p", body.prefix) {
+        if self.current.is_none()
+            && in_body
+            && name == "p"
+            && tag.name().as_ref() == format!("{}p", body.prefix)
+        {
             let place = Place { start_tag: span.clone(), whole: span, empty, ..Place::default() };
             self.current = Some((depth, place));
             return;
@@ -208,7 +215,9 @@ impl Finder {
         let inside = path.get(*at..).unwrap_or_default();
         let nested = inside.iter().any(|step| step == "p");
         match inside.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["pPr"] | ["r", "rPr"] if self.properties.is_none() => self.properties = Some((depth, span.start)),
+            ["pPr"] | ["r", "rPr"] if self.properties.is_none() => {
+                self.properties = Some((depth, span.start))
+            }
             ["pPr", "pStyle"] => place.style = xml::attribute(tag, "val").unwrap_or_default(),
             ["pPr", "sectPr"] => place.needed = true,
             [.., "r", "tab"] if !nested => place.text.push('\t'),
@@ -276,7 +285,8 @@ mod tests {
         let base = sample_docx("Title", &["one", "two"]);
         let changes = [change(&Edit::append("c1", "x")), change(&Edit::append("c2", "y"))];
 
-        let (first, second) = (build(&base, "docx", &changes).unwrap(), build(&base, "docx", &changes).unwrap());
+        let (first, second) =
+            (build(&base, "docx", &changes).unwrap(), build(&base, "docx", &changes).unwrap());
 
         assert_eq!(first, second);
         assert_eq!(build(&base, "docx", &[]).unwrap(), base);
@@ -324,13 +334,20 @@ mod tests {
     #[test]
     fn other_parts_keep_their_bytes_and_comments_go_beside_the_text() {
         let base = sample_docx("Title", &["one"]);
-        let comment = Edit { id: "c9".into(), kind: EditKind::Comment { about: "p0".into(), text: "why?".into() } };
+        let comment =
+            Edit { id: "c9".into(), kind: EditKind::Comment { about: "p0".into(), text: "why?".into() } };
 
         let built = build(&base, "docx", &[change(&comment)]).unwrap();
 
         assert_eq!(main_of(&built), main_of(&base));
         assert!(text_of(&built).contains("comment by User on p0: why? [#c9]"));
-        assert!(Package::read(&built).unwrap().text("[Content_Types].xml").unwrap().contains("understudy/changes.xml"));
+        assert!(
+            Package::read(&built)
+                .unwrap()
+                .text("[Content_Types].xml")
+                .unwrap()
+                .contains("understudy/changes.xml")
+        );
     }
 
     #[test]

@@ -27,16 +27,35 @@ pub struct Edit {
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum EditKind {
     /// A new paragraph at the end.
-    Append { p: String, text: String },
+    Append {
+        p: String,
+        text: String,
+    },
     /// A new paragraph after another, or at the very beginning.
-    Insert { p: String, after: Option<String>, text: String },
+    Insert {
+        p: String,
+        after: Option<String>,
+        text: String,
+    },
     /// A paragraph gets this text.
-    Text { p: String, text: String },
-    Remove { p: String },
+    Text {
+        p: String,
+        text: String,
+    },
+    Remove {
+        p: String,
+    },
     /// A cell, by the name of its sheet and its place (`B7`), gets this value; `=…` is a formula.
-    Cell { sheet: String, cell: String, value: String },
+    Cell {
+        sheet: String,
+        cell: String,
+        value: String,
+    },
     /// A remark beside the text.
-    Comment { about: String, text: String },
+    Comment {
+        about: String,
+        text: String,
+    },
 }
 
 impl Edit {
@@ -71,7 +90,9 @@ pub fn marker(id: &str) -> String {
 /// Ids of all markers in a text.
 pub(super) fn markers_in(text: &str) -> BTreeSet<String> {
     let ids = text.split("[#").skip(1).filter_map(|rest| rest.split_once(']')).map(|(id, _)| id);
-    let is_id = |id: &&str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    let is_id = |id: &&str| {
+        !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+    };
     ids.filter(is_id).map(str::to_owned).collect()
 }
 

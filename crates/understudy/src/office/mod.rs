@@ -30,7 +30,7 @@ use sha2::{Digest, Sha256};
 
 pub use blank::{blank, sample_docx, sample_xlsx};
 pub use edit::{Edit, EditKind, marker};
-pub use shape::{Paragraph, Sheet, Shape};
+pub use shape::{Paragraph, Shape, Sheet};
 
 use crate::machine::Change;
 use package::Package;

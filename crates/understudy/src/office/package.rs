@@ -97,7 +97,9 @@ impl<'a> Package<'a> {
             if attribute("TargetMode").as_deref() == Some("External") {
                 return;
             }
-            if let (Some(id), Some(kind), Some(target)) = (attribute("Id"), attribute("Type"), attribute("Target")) {
+            if let (Some(id), Some(kind), Some(target)) =
+                (attribute("Id"), attribute("Type"), attribute("Target"))
+            {
                 found.push(Relationship { id, kind, target: resolve(folder, &target) });
             }
         });
@@ -249,7 +251,11 @@ fn decode(bytes: Vec<u8>) -> Option<String> {
         });
         let text = String::from_utf16(&units.collect::<Vec<_>>()).ok()?;
         // The declaration would now be wrong.
-        let body = text.trim_start().strip_prefix("<?xml").and_then(|rest| rest.split_once("?>")).map(|(_, body)| body);
+        let body = text
+            .trim_start()
+            .strip_prefix("<?xml")
+            .and_then(|rest| rest.split_once("?>"))
+            .map(|(_, body)| body);
         let body = body.unwrap_or(&text);
         Some(format!("<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>{body}"))
     };

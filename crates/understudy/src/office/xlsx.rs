@@ -118,7 +118,8 @@ fn outline(package: &mut Package<'_>) -> Result<(Vec<Part>, Vec<String>), Office
     walked.map_err(|_| OfficeError::Xml { part: main })?;
     parts.retain(|part| package.has(&part.part));
     let strings = relationships.iter().find(|relationship| relationship.kind.ends_with("/sharedStrings"));
-    let strings = strings.and_then(|strings| package.text(&strings.target).ok()).map(|text| shared_strings(&text));
+    let strings =
+        strings.and_then(|strings| package.text(&strings.target).ok()).map(|text| shared_strings(&text));
     Ok((parts, strings.unwrap_or_default()))
 }
 
@@ -154,7 +155,9 @@ fn drop_calculation_chain(package: &mut Package<'_>, rewrite: &mut Rewrite) {
     let Ok(main) = package.main_part() else { return };
     let (folder, relationships_part) = relationships_of(&main);
     let chain = package.relationships(&relationships_part, &folder);
-    let Some(chain) = chain.into_iter().find(|relationship| relationship.kind.ends_with("/calcChain")) else { return };
+    let Some(chain) = chain.into_iter().find(|relationship| relationship.kind.ends_with("/calcChain")) else {
+        return;
+    };
     rewrite.without.push(chain.target.clone());
     for (part, attribute, value) in [
         (relationships_part.as_str(), "Id", chain.id.clone()),
@@ -170,7 +173,9 @@ fn drop_calculation_chain(package: &mut Package<'_>, rewrite: &mut Rewrite) {
             }
         });
         if let (Ok(()), Some(span)) = (walked, found) {
-            rewrite.parts.insert(part.to_owned(), xml::splice(&text, vec![(span, String::new())]).into_bytes());
+            rewrite
+                .parts
+                .insert(part.to_owned(), xml::splice(&text, vec![(span, String::new())]).into_bytes());
         }
     }
 }
@@ -206,7 +211,8 @@ fn render(source: &str, grid: &Grid, sheet: &Sheet) -> String {
         replacements.push((place..place, rows));
     }
     if grid.data_empty {
-        let rows: String = replacements.iter().filter(|(span, _)| span.is_empty()).map(|(_, rows)| rows.as_str()).collect();
+        let rows: String =
+            replacements.iter().filter(|(span, _)| span.is_empty()).map(|(_, rows)| rows.as_str()).collect();
         replacements.retain(|(span, _)| !span.is_empty());
         let tag = source.get(grid.data_tag.clone()).unwrap_or_default().replace("/>", ">");
         replacements.push((grid.data_tag.clone(), format!("{tag}{rows}</{prefix}sheetData>")));
@@ -241,7 +247,10 @@ fn cell(prefix: &str, (row, column): (u32, u32), style: Option<&str>, value: &st
         return format!("<{prefix}c r=\"{place}\"{style}/>");
     }
     if let Some(formula) = value.strip_prefix('=').filter(|formula| !formula.is_empty()) {
-        return format!("<{prefix}c r=\"{place}\"{style}><{prefix}f>{}</{prefix}f></{prefix}c>", xml::escape(formula));
+        return format!(
+            "<{prefix}c r=\"{place}\"{style}><{prefix}f>{}</{prefix}f></{prefix}c>",
+            xml::escape(formula)
+        );
     }
     if is_plain_number(value) {
         return format!("<{prefix}c r=\"{place}\"{style}><{prefix}v>{value}</{prefix}v></{prefix}c>");
@@ -382,13 +391,16 @@ mod tests {
     }
 
     fn set(id: &str, cell: &str, value: &str) -> Change {
-        let kind = super::super::EditKind::Cell { sheet: "Sheet1".into(), cell: cell.into(), value: value.into() };
+        let kind =
+            super::super::EditKind::Cell { sheet: "Sheet1".into(), cell: cell.into(), value: value.into() };
         change(&Edit { id: id.into(), kind })
     }
 
     #[test]
     fn places_and_letters_are_each_others_inverse() {
-        for (place, expected) in [("A1", (1, 1)), ("Z9", (9, 26)), ("AA10", (10, 27)), ("XFD1048576", (1_048_576, 16_384))] {
+        for (place, expected) in
+            [("A1", (1, 1)), ("Z9", (9, 26)), ("AA10", (10, 27)), ("XFD1048576", (1_048_576, 16_384))]
+        {
             assert_eq!(position(place), Some(expected));
             assert_eq!(format!("{}{}", letters(expected.1), expected.0), place);
         }
@@ -400,7 +412,8 @@ mod tests {
     fn cells_are_set_in_a_real_workbook_and_found_again() {
         let base = blank("xlsx");
 
-        let built = build(&base, "xlsx", &[change(&Edit::cell("c1", "Sheet1", "B2", "hi")), set("c2", "A1", "42")]);
+        let built =
+            build(&base, "xlsx", &[change(&Edit::cell("c1", "Sheet1", "B2", "hi")), set("c2", "A1", "42")]);
         let built = built.unwrap();
 
         assert!(can_open(&built, "xlsx"));
@@ -408,13 +421,18 @@ mod tests {
         assert_eq!(sheets[0].cells["B2"], "hi [#c1]");
         assert_eq!(sheets[0].cells["A1"], "42");
         assert!(changes_in(&built).contains("c1"));
-        assert_eq!(build(&base, "xlsx", &[set("c2", "A1", "42")]).unwrap(), build(&base, "xlsx", &[set("c2", "A1", "42")]).unwrap());
+        assert_eq!(
+            build(&base, "xlsx", &[set("c2", "A1", "42")]).unwrap(),
+            build(&base, "xlsx", &[set("c2", "A1", "42")]).unwrap()
+        );
     }
 
     #[test]
     fn a_second_round_of_edits_finds_rows_in_order() {
         let base = sample_xlsx(&[&["name", "count"], &["apples", "3"]]);
-        let first = build(&base, "xlsx", &[set("c1", "B2", "4"), set("c2", "A9", "late"), set("c3", "C1", "new")]).unwrap();
+        let first =
+            build(&base, "xlsx", &[set("c1", "B2", "4"), set("c2", "A9", "late"), set("c3", "C1", "new")])
+                .unwrap();
 
         let second = build(&first, "xlsx", &[set("c4", "A5", "=B2*2"), set("c5", "A9", "007")]).unwrap();
 

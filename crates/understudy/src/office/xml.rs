@@ -13,7 +13,10 @@ use quick_xml::events::{BytesStart, Event};
 /// One step of the walk.
 pub(super) enum Step<'a> {
     /// A start tag; `empty` if it is also the end.
-    Start { tag: &'a BytesStart<'a>, empty: bool },
+    Start {
+        tag: &'a BytesStart<'a>,
+        empty: bool,
+    },
     End,
     Text(String),
 }

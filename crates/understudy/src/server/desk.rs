@@ -18,9 +18,7 @@ use super::errands::Errands;
 use super::mailbox::{Mail, Mailbox, Reaction};
 use crate::clock::Clock;
 use crate::journal::Journal;
-use crate::machine::{
-    Command, CommandReply, ConnId, Durable, Effect, Event, Leaving, Machine, RequestId,
-};
+use crate::machine::{Command, CommandReply, ConnId, Durable, Effect, Event, Leaving, Machine, RequestId};
 use crate::store::Store;
 
 /// Events that may wait for their turn.
@@ -129,6 +127,8 @@ pub(crate) struct Desk {
     errands: Errands,
     running: JoinSet<(Event, BusyGuard)>,
     stop: oneshot::Receiver<oneshot::Sender<Durable>>,
+    /// Until the first look at what an earlier life left.
+    starting: Option<BusyGuard>,
 }
 
 /// What a desk is made of.
@@ -139,6 +139,8 @@ pub(crate) struct Furniture {
     pub(crate) clock: Clock,
     pub(crate) busy: Busy,
     pub(crate) errands: Errands,
+    /// Connections and questions are numbered from here.
+    pub(crate) first_number: u64,
 }
 
 /// Stops a desk dead, as a kill would, and takes what survives.
@@ -152,8 +154,9 @@ impl Desk {
             door,
             busy: furniture.busy.clone(),
             clock: furniture.clock.clone(),
-            numbers: Arc::new(AtomicU64::new(1)),
+            numbers: Arc::new(AtomicU64::new(furniture.first_number)),
         };
+        let starting = Some(furniture.busy.begin());
         let desk = Desk {
             machine: furniture.machine,
             store: furniture.store,
@@ -167,6 +170,7 @@ impl Desk {
             errands: furniture.errands,
             running: JoinSet::new(),
             stop,
+            starting,
         };
         (desk, handle, stop_it)
     }
@@ -174,6 +178,7 @@ impl Desk {
     pub(crate) async fn run(mut self) {
         // What an earlier life left in the queue is due at once.
         self.take(Event::Tick);
+        self.starting = None;
         loop {
             while let Some(event) = self.own.pop_front() {
                 self.take(event);

@@ -63,7 +63,8 @@ impl Errands {
             .redirect(reqwest::redirect::Policy::limited(REDIRECTS_MAX))
             .no_proxy()
             .build()?;
-        let outbox = Outbox { secret: settings.secrets.outbox.clone(), life_s: settings.timings.token_life_s };
+        let outbox =
+            Outbox { secret: settings.secrets.outbox.clone(), life_s: settings.timings.token_life_s };
         let header = settings.jwt.header.parse().unwrap_or(reqwest::header::AUTHORIZATION);
         Ok(Errands(Arc::new(Shared {
             client,
@@ -279,7 +280,11 @@ fn convert(recipe: &Recipe, faults: &[FaultKind]) -> Built {
     let corrupts = faults.contains(&FaultKind::ConversionCorrupts);
     let conversion = if corrupts { Conversion::Corrupted } else { Conversion::Done };
     let changes_zip = Content::new(office::changes_zip(&recipe.changes), "zip", Arc::new([]));
-    Built { conversion, file: Some(Content::new(bytes, &ext, holds.into_iter().collect())), changes_zip: Some(changes_zip) }
+    Built {
+        conversion,
+        file: Some(Content::new(bytes, &ext, holds.into_iter().collect())),
+        changes_zip: Some(changes_zip),
+    }
 }
 
 /// The same bytes with a wrong one in the middle.

@@ -89,7 +89,11 @@ impl LocalBox {
     }
 
     /// Waits for a message from a number on of which `wanted` makes something; `None` if the connection ended.
-    pub(crate) async fn wait_for<T>(&self, from: u64, mut wanted: impl FnMut(&Value) -> Option<T>) -> Option<T> {
+    pub(crate) async fn wait_for<T>(
+        &self,
+        from: u64,
+        mut wanted: impl FnMut(&Value) -> Option<T>,
+    ) -> Option<T> {
         let mut count = self.count.subscribe();
         loop {
             let (found, closed) = {

@@ -99,7 +99,11 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     begin(settings, None, journal).await
 }
 
-async fn begin(settings: Settings, survived: Option<Durable>, journal: Journal) -> Result<Running, StartError> {
+async fn begin(
+    settings: Settings,
+    survived: Option<Durable>,
+    journal: Journal,
+) -> Result<Running, StartError> {
     let wrong = settings.check();
     if !wrong.is_empty() {
         return Err(StartError::Settings(wrong));
@@ -112,6 +116,8 @@ async fn begin(settings: Settings, survived: Option<Durable>, journal: Journal) 
 
     let clock = settings.clock.clone();
     let keys_found = durable.keys().count();
+    // Numbers of one life never come again in the next, as long as the journal is kept.
+    let first_number = journal.next_number().saturating_mul(1_000_000);
     journal.write(clock.now_ms(), Note::Started { seed: settings.seed, keys_found });
     let faults = Faults::new(settings.seed, journal.clone(), clock.clone());
     let sessions = SessionTokens::new(settings.secrets.session.clone());
@@ -129,11 +135,20 @@ async fn begin(settings: Settings, survived: Option<Durable>, journal: Journal) 
         autosave: settings.autosave,
         results_bytes_max: settings.results_bytes_max,
         version: settings.version.clone(),
+        first_delivery: first_number,
     };
     let busy = Busy::new();
     let errands = Errands::new(&settings, faults.clone(), busy.clone())?;
     let machine = Machine::new(rules, durable, clock.now_ms());
-    let furniture = Furniture { machine, store, journal: journal.clone(), clock: clock.clone(), busy, errands };
+    let furniture = Furniture {
+        machine,
+        store,
+        journal: journal.clone(),
+        clock: clock.clone(),
+        busy,
+        errands,
+        first_number,
+    };
     let (desk, handle, stop_desk) = Desk::set_up(furniture);
 
     let site = http::Site {
@@ -181,6 +196,13 @@ impl Running {
         let greeting = Greeting::of_config(config);
         let clock = self.settings.clock.clone();
         Session::open(self.desk.clone(), self.policy.clone(), clock, (greeting, base_url.to_owned())).await
+    }
+
+    /// Takes up a session of an earlier life of this server by its session token, as an editor does by itself.
+    pub async fn resume(&self, session: &Session) -> Result<Session, OpenError> {
+        let (greeting, base_url) = session.resuming();
+        let clock = self.settings.clock.clone();
+        Session::open(self.desk.clone(), self.policy.clone(), clock, (greeting, base_url)).await
     }
 
     /// A command, without the token HTTP would ask for.

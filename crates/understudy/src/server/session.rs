@@ -103,8 +103,9 @@ impl Session {
     pub async fn write(&self, words: &str) -> Result<String, Gone> {
         let number = self.inner.edits.fetch_add(1, Ordering::Relaxed) + 1;
         let started = self.inner.clock.now_ms();
-        let id = format!("{}-{started:x}-{}-{number}", self.inner.greeting.user_id, self.inner.conn.0);
-        let id: String = id.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect();
+        let id = format!("{}-{started:x}-{:x}-{number}", self.inner.greeting.user_id, self.inner.conn.0);
+        let id: String =
+            id.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect();
         self.edit(&[Edit::append(&id, words)]).await?;
         Ok(id)
     }
@@ -160,6 +161,12 @@ impl Session {
 
     /// Comes back on a new connection with the session token, as an editor does after a network failure.
     pub async fn reconnect(&self) -> Result<Session, OpenError> {
+        let inner = &self.inner;
+        Session::open(inner.desk.clone(), inner.policy.clone(), inner.clock.clone(), self.resuming()).await
+    }
+
+    /// What this session would say to come back.
+    pub(crate) fn resuming(&self) -> (Greeting, String) {
         let greeting = Greeting {
             token_session: self.session_token(),
             session: self.session_id(),
@@ -167,9 +174,7 @@ impl Session {
             wants_document: false,
             ..self.inner.greeting.clone()
         };
-        let inner = &self.inner;
-        let desk = inner.desk.clone();
-        Session::open(desk, inner.policy.clone(), inner.clock.clone(), (greeting, inner.base_url.clone())).await
+        (greeting, self.inner.base_url.clone())
     }
 
     /// From now on a `drop` is not obeyed.

@@ -37,7 +37,9 @@ fn recorded(scenario: &str) -> Vec<Recorded> {
     own.map(|(line, entry)| Recorded {
         path: entry["path"].as_str().unwrap().to_owned(),
         host_replied: entry["host_replied"].as_str().unwrap().to_owned(),
-        fields: fields_in_order(line.split_once("\"body\": ").unwrap().1.strip_suffix('}').unwrap().as_bytes()),
+        fields: fields_in_order(
+            line.split_once("\"body\": ").unwrap().1.strip_suffix('}').unwrap().as_bytes(),
+        ),
         body: entry["body"].clone(),
     })
     .collect()
@@ -127,13 +129,21 @@ fn check(scenario: &str, played: &[Callback]) {
     };
     let expected: Vec<String> = expected
         .iter()
-        .map(|entry| show(&entry.body["status"], &entry.fields, target(&entry.path), theirs.body(&entry.body)))
+        .map(|entry| {
+            show(&entry.body["status"], &entry.fields, target(&entry.path), theirs.body(&entry.body))
+        })
         .collect();
     let played: Vec<String> = played
         .iter()
         .map(|entry| show(&entry.body["status"], &entry.fields, target(&entry.path), ours.body(&entry.body)))
         .collect();
-    assert_eq!(played, expected, "\n{scenario}:\n  played\n  {}\n  recorded\n  {}", played.join("\n  "), expected.join("\n  "));
+    assert_eq!(
+        played,
+        expected,
+        "\n{scenario}:\n  played\n  {}\n  recorded\n  {}",
+        played.join("\n  "),
+        expected.join("\n  ")
+    );
 }
 
 /// The host answers as it was recorded to.
@@ -842,7 +852,8 @@ fn every_recorded_scenario_is_played() {
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["scenario"].as_str().unwrap().to_owned())
         .collect();
 
-    let missing: Vec<&String> = names.iter().filter(|name| !source.contains(&format!("\"{name}\""))).collect();
+    let missing: Vec<&String> =
+        names.iter().filter(|name| !source.contains(&format!("\"{name}\""))).collect();
 
     assert_eq!(missing, Vec::<&String>::new());
     // Two more have no callbacks at all: `view-mode` and `ws-rejected-token`.
@@ -864,7 +875,8 @@ async fn requests_look_like_the_real_ones() {
         assert_eq!(header("accept"), "application/json, text/plain, */*");
         assert_eq!(header("connection"), "Keep-Alive");
         assert!(!header("content-length").is_empty());
-        let nested = verify(header("authorization").strip_prefix("Bearer ").unwrap(), &secret, now_s).unwrap();
+        let nested =
+            verify(header("authorization").strip_prefix("Bearer ").unwrap(), &secret, now_s).unwrap();
         let mut flat = verify(callback.body["token"].as_str().unwrap(), &secret, now_s).unwrap();
         let mut body = callback.body.clone();
         body.as_object_mut().unwrap().remove("token");

@@ -173,7 +173,10 @@ impl Host {
         *self.serving.lock().unwrap() = Some(serving);
     }
 
-    async fn answer(self: Arc<Host>, request: Request<Incoming>) -> Result<Response<axum::body::Body>, Closed> {
+    async fn answer(
+        self: Arc<Host>,
+        request: Request<Incoming>,
+    ) -> Result<Response<axum::body::Body>, Closed> {
         let path = request.uri().path_and_query().unwrap().to_string();
         let headers = request.headers().iter();
         let headers: BTreeMap<String, String> =
@@ -244,7 +247,11 @@ fn respond(reply: Reply) -> Result<Response<axum::body::Body>, Closed> {
         Reply::Status(status, body) => (status, "application/json", body),
         Reply::Close | Reply::Held => return Err(Closed),
     };
-    Ok(Response::builder().status(status).header("content-type", kind).body(Bytes::from(body).into()).unwrap())
+    Ok(Response::builder()
+        .status(status)
+        .header("content-type", kind)
+        .body(Bytes::from(body).into())
+        .unwrap())
 }
 
 /// The names of an object's fields as they stand in the text.

@@ -2,7 +2,17 @@
 //!
 //! Time is a clock moved by hand wherever the test decides about time, so nothing here waits for a while.
 
-mod behaviour;
+mod answers;
+mod crashes;
+mod dropping;
+mod faults;
 mod fidelity;
+mod forcing;
 mod host;
+mod info;
+mod keys;
+mod links;
+mod revival;
+mod sources;
 mod stage;
+mod tokens;
