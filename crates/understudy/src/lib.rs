@@ -1,6 +1,7 @@
 //! A stand-in ONLYOFFICE Document Server for demo, tests and load.
 pub mod admission;
 pub mod chance;
+pub mod client;
 pub mod clock;
 pub mod config;
 mod http;
@@ -14,6 +15,7 @@ pub mod store;
 pub mod times;
 pub mod timings;
 pub mod tokens;
+pub mod wire;
 pub use config::EditorConfig;
 pub use server::{Running, start};
 pub use settings::Settings;

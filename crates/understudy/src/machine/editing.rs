@@ -142,6 +142,14 @@ impl Machine {
         }
     }
 
+    pub(super) fn show_cursor(&mut self, id: ConnId, cursor: Value) {
+        let Some(conn) = self.conns.get(&id).cloned() else { return };
+        let user = conn.user.unique_id();
+        let place =
+            json!({"cursor": cursor, "time": self.now_ms, "user": user, "useridoriginal": conn.user.id});
+        self.broadcast(&conn.key, Some(&user), &json!({"type": "cursor", "messages": [place]}));
+    }
+
     /// Only one editor at a time sends changes, and only one that has seen all others'.
     pub(super) fn ask_save_lock(&mut self, id: ConnId, seen_index: usize) {
         let Some(conn) = self.conns.get(&id).cloned() else { return };

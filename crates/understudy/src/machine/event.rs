@@ -42,6 +42,11 @@ pub enum Event {
     Freeze {
         conn: ConnId,
     },
+    /// An editor shows the others where it is.
+    Cursor {
+        conn: ConnId,
+        cursor: Value,
+    },
     PressSave {
         conn: ConnId,
     },

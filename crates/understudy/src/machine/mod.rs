@@ -171,6 +171,7 @@ impl Machine {
                 self.in_ms(loss_ms, Timer::Gone(conn));
             }
             Event::PressSave { conn } => self.press_save(conn),
+            Event::Cursor { conn, cursor } => self.show_cursor(conn, cursor),
             Event::SubmitForm { conn, data, response_key } => self.submit_form(conn, data, response_key),
             Event::Command { request, command, base_url } => self.command(request, command, &base_url),
             Event::Fetched { task, outcome } => self.fetched(task, outcome),

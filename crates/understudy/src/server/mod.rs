@@ -27,7 +27,7 @@ pub use session::{OpenError, Opening, SaveAnswer, Session};
 pub(crate) use desk::DeskHandle;
 pub(crate) use errands::damaged;
 pub(crate) use faults::Point;
-pub(crate) use mailbox::{Mail, Mailbox};
+pub(crate) use mailbox::{LocalBox, Mail, Mailbox, Reaction, UNREAD_MAX};
 
 use crate::admission::{Greeting, Policy};
 use crate::clock::Clock;

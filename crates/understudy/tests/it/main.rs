@@ -13,6 +13,7 @@ mod info;
 mod keys;
 mod links;
 mod revival;
+mod sockets;
 mod sources;
 mod stage;
 mod tokens;
