@@ -1,1 +1,22 @@
 //! A stand-in ONLYOFFICE Document Server for demo, tests and load.
+pub mod admission;
+pub mod chance;
+pub mod client;
+pub mod clock;
+pub mod config;
+mod http;
+pub mod journal;
+pub mod links;
+pub mod machine;
+pub mod office;
+pub mod server;
+pub mod settings;
+pub mod store;
+pub mod times;
+pub mod timings;
+pub mod tokens;
+pub mod wire;
+pub use config::EditorConfig;
+pub use server::{Running, start};
+pub use settings::Settings;
+pub use timings::Timings;
