@@ -1,0 +1,192 @@
+//! The power-loss disk: what a process under test did not fsync is gone when it is killed.
+//!
+//! A process started with [`PowerLoss::command_env`] works on a real folder through a preloaded library
+//! (`power-loss/power_loss.h` tells how). After it was killed, [`PowerLoss::crash`] replaces the folder by
+//! what a power cut would have left under the strictest reading of POSIX: of a file, the bytes and the size
+//! at its last fsync or fdatasync; of a folder, the names at its last fsync. So a new file needs its own
+//! fsync and that of its folder, a new folder that of each folder above it, and a file moved to another
+//! folder needs both folders: with only the old one fsynced it is lost, with only the new one it has both
+//! names. [`PowerLoss::crash_torn`] lets a part of the rest survive, which is worse for whoever reads it.
+//!
+//! Guarantees that an fsync counts wholly or not at all, also if the process dies within it, and that a
+//! change made past the library is found and refused rather than taken for durable (most of them: a change
+//! of bytes is recognised by size and time of change). Several processes may use one root, one after
+//! another or at the same time.
+//!
+//! Does not kill anybody: all processes must be gone before a crash. Does not restore owners and times. A
+//! change made to the folder by the test itself needs [`PowerLoss::settle`] afterwards.
+mod image;
+mod log;
+mod replay;
+mod tree;
+mod unseen;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use image::{Image, Loss};
+use log::Records;
+use replay::Replay;
+use tree::Tree;
+use unseen::unseen_changes;
+
+/// Built from `power-loss/` by `build.rs`.
+const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/power_loss.so"));
+/// How many paths a complaint names.
+const COMPLAINTS_MAX: usize = 10;
+
+/// A folder whose unsynced changes can be lost.
+#[derive(Debug)]
+pub struct PowerLoss {
+    root: PathBuf,
+    shadow: PathBuf,
+    /// The folder as it was when everything in it was durable.
+    settled: Tree,
+    real_sync: RealSync,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RealSync {
+    Done,
+    Skipped,
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Survivor {
+    Folder,
+    File(Vec<u8>),
+    Link(PathBuf),
+}
+
+impl PowerLoss {
+    /// Watches `root`, whose present contents count as durable. `shadow` is for our notes: a folder of its
+    /// own, outside of `root` but on the same file system, made if it is missing.
+    pub fn new(root: &Path, shadow: &Path) -> Result<Self> {
+        ensure!(!LIBRARY.is_empty(), "the power-loss disk needs 64-bit Linux");
+        fs::create_dir_all(shadow).with_context(|| format!("making the shadow {}", shadow.display()))?;
+        let root = root.canonicalize().with_context(|| format!("finding the root {}", root.display()))?;
+        let shadow = shadow.canonicalize()?;
+        ensure!(!shadow.starts_with(&root), "the shadow must stand outside of the root");
+        ensure!(
+            fs::metadata(&root)?.dev() == fs::metadata(&shadow)?.dev(),
+            "the shadow must be on the file system of the root, for hard links"
+        );
+        fs::write(shadow.join("power_loss.so"), LIBRARY)?;
+        fs::write(shadow.join("clock"), 0_u64.to_le_bytes())?;
+        let mut disk = Self { root, shadow, settled: Tree::default(), real_sync: RealSync::Done };
+        disk.settle()?;
+        Ok(disk)
+    }
+
+    /// Makes an fsync return at once, without the real disk. What counts as durable stays the same.
+    #[must_use]
+    pub fn without_real_sync(mut self) -> Self {
+        self.real_sync = RealSync::Skipped;
+        self
+    }
+
+    /// The environment that puts a process, and what it starts, on this disk.
+    #[must_use]
+    pub fn command_env(&self) -> Vec<(&'static str, OsString)> {
+        let mut env = vec![
+            ("LD_PRELOAD", self.shadow.join("power_loss.so").into()),
+            ("POWER_LOSS_ROOT", self.root.clone().into()),
+            ("POWER_LOSS_SHADOW", self.shadow.clone().into()),
+        ];
+        if self.real_sync == RealSync::Skipped {
+            env.push(("POWER_LOSS_SKIP_SYNC", "1".into()));
+        }
+        env
+    }
+
+    /// Cuts the power: everything that was not fsynced is gone. All processes must have been killed.
+    pub fn crash(&mut self) -> Result<()> {
+        self.cut(Loss::Everything)
+    }
+
+    /// Cuts the power in the middle of writing back: of what was not fsynced, some survives. Of each folder
+    /// a number of changes, in their order; of each file a number of writes and of these any pages, as the
+    /// kernel writes pages when it likes.
+    pub fn crash_torn(&mut self, seed: u64) -> Result<()> {
+        self.cut(Loss::Torn(Box::new(StdRng::seed_from_u64(seed))))
+    }
+
+    /// What [`Self::crash`] would leave, by path under the root. No process may be changing anything.
+    pub fn survivors(&self) -> Result<BTreeMap<PathBuf, Survivor>> {
+        let image = self.shadow.join("survivors");
+        self.build(Loss::Everything, &image)?;
+        let survivors = contents(&image)?;
+        fs::remove_dir_all(&image)?;
+        Ok(survivors)
+    }
+
+    /// Declares all that stands in the root durable, as if the power had stayed on for long enough.
+    pub fn settle(&mut self) -> Result<()> {
+        for folder in ["log", "old", "held", "image", "survivors", "lost"] {
+            match fs::remove_dir_all(self.shadow.join(folder)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+        }
+        for folder in ["log", "old", "held"] {
+            fs::create_dir(self.shadow.join(folder))?;
+        }
+        self.settled = Tree::scan(&self.root)?;
+        Ok(())
+    }
+
+    fn cut(&mut self, loss: Loss) -> Result<()> {
+        let image = self.shadow.join("image");
+        self.build(loss, &image)?;
+        fs::rename(&self.root, self.shadow.join("lost"))?;
+        fs::rename(&image, &self.root)?;
+        self.settle()
+    }
+
+    fn build(&self, loss: Loss, at: &Path) -> Result<()> {
+        let mut tree = Tree::scan(&self.root)?;
+        let replay =
+            Replay::of(Records::open(&self.shadow)?).context("reading the notes of the power-loss disk")?;
+        let unseen = unseen_changes(&self.settled, &tree, &replay);
+        ensure!(
+            unseen.is_empty(),
+            "{} changes did not pass the power-loss disk, among them {:?}: made by the test (call settle), or \
+             by the program with raw system calls or stdio",
+            unseen.len(),
+            &unseen[..unseen.len().min(COMPLAINTS_MAX)]
+        );
+        tree.adopt_files(Tree::scan(&self.shadow.join("held"))?);
+        Image { shadow: &self.shadow, tree: &tree, replay: &replay, loss }.build(at)
+    }
+}
+
+/// Everything below a folder, by path.
+pub fn contents(root: &Path) -> Result<BTreeMap<PathBuf, Survivor>> {
+    let mut contents = BTreeMap::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            let survivor = if kind.is_dir() {
+                folders.push(entry.path());
+                Survivor::Folder
+            } else if kind.is_symlink() {
+                Survivor::Link(fs::read_link(entry.path())?)
+            } else {
+                Survivor::File(fs::read(entry.path())?)
+            };
+            contents.insert(entry.path().strip_prefix(root)?.to_path_buf(), survivor);
+        }
+    }
+    Ok(contents)
+}

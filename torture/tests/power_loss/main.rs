@@ -1,0 +1,8 @@
+//! The power-loss disk keeps what was fsynced, loses everything else, and notices what it cannot see.
+//!
+//! Each test has a folder of its own and kills a real process in it. Seeds are in the failure message.
+mod calls;
+mod model;
+mod promises;
+mod stage;
+mod storms;
