@@ -103,9 +103,19 @@ pub(crate) fn render(survivors: &BTreeMap<PathBuf, Survivor>) -> Vec<String> {
     let render = |(path, survivor): (&PathBuf, &Survivor)| match survivor {
         Survivor::Folder => format!("{}/", path.display()),
         Survivor::Link(target) => format!("{} -> {}", path.display(), target.display()),
-        Survivor::File(bytes) => format!("{} = {}", path.display(), String::from_utf8_lossy(bytes)),
+        Survivor::File(bytes) => format!("{} = {}", path.display(), runs(bytes)),
     };
     survivors.iter().map(render).collect()
+}
+
+/// Bytes as text, with long runs of one byte counted: `xxyy`, `x*5000`.
+fn runs(bytes: &[u8]) -> String {
+    let runs = bytes.chunk_by(|one, other| one == other);
+    runs.map(|run| {
+        let letter = char::from(run[0]);
+        if run.len() < 10 { letter.to_string().repeat(run.len()) } else { format!("{letter}*{} ", run.len()) }
+    })
+    .collect()
 }
 
 /// Takes durable steps, then `steps`; kills the process, cuts the power, and compares what is left.
