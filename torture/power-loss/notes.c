@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -84,8 +85,8 @@ static bool is_inside_root(int fd)
 /* Asked anew each time: a table of descriptors would have to follow every close, dup and fork. */
 bool is_watched(int fd, struct stat *file)
 {
-    return disk.on && fstat(fd, file) == 0 && file->st_dev == disk.device
-        && (S_ISREG(file->st_mode) || S_ISDIR(file->st_mode)) && is_inside_root(fd);
+    return disk.on && fstat(fd, file) == 0 && (S_ISREG(file->st_mode) || S_ISDIR(file->st_mode))
+        && is_inside_root(fd);
 }
 
 bool is_on_our_device(int fd)
@@ -110,6 +111,8 @@ static bool open_place(int folder, const char *path, struct place *place)
 
     memcpy(place->name, path + start, bytes);
     place->name[bytes] = 0;
+    if (strcmp(place->name, ".") == 0 || strcmp(place->name, "..") == 0)
+        return false;
     memcpy(parent, path, start);
     parent[start] = 0;
     const char *where = start > 0 ? parent : ".";
@@ -277,16 +280,15 @@ static bool keep_old(int fd, ino_t inode, off_t offset, off_t length, uint64_t *
         return false;
     /* Opened anew: the descriptor of the program may be write-only. */
     int from = (int)syscall(SYS_openat, AT_FDCWD, link, O_RDONLY | O_CLOEXEC, 0);
-    if (from < 0)
-        return false;
-    int to = open_old(inode, O_CREAT);
+    int to = from < 0 ? -1 : open_old(inode, O_CREAT);
     bool kept = false;
     if (to >= 0) {
         *place = (uint64_t)lseek(to, 0, SEEK_END);
         kept = copy_bytes(from, offset, length, to);
         close(to);
     }
-    close(from);
+    if (from >= 0)
+        close(from);
     return kept;
 }
 
@@ -355,14 +357,18 @@ static off_t old_bytes(ino_t inode)
     return bytes;
 }
 
-/* Drops what the fsync made worthless, unless something was added while it ran. */
+/* Drops what the fsync made worthless, unless something was added while it ran. One byte stays: a file
+ * that was cut to nothing is written to the disk by ext4 when it is closed. */
 static void release_old(ino_t inode, off_t bytes_then)
 {
-    if (bytes_then == 0 || old_bytes(inode) != bytes_then)
+    if (bytes_then <= 1)
         return;
-    int old = open_old(inode, O_TRUNC);
-    if (old >= 0)
-        close(old);
+    int old = open_old(inode, 0);
+    if (old < 0)
+        return;
+    if (lseek(old, 0, SEEK_END) == bytes_then)
+        syscall(SYS_ftruncate, old, 1);
+    close(old);
 }
 
 int note_sync(int fd, long call, const struct stat *file)
@@ -427,11 +433,11 @@ __attribute__((constructor)) static void start(void)
     disk.device = folder.st_dev;
     disk.skip_sync = getenv("POWER_LOSS_SKIP_SYNC") != NULL;
     disk.shadow = (int)syscall(SYS_openat, AT_FDCWD, shadow, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    /* Stays open and locked: so long as one of us lives, the outer half cuts no power. */
     int clock = (int)syscall(SYS_openat, disk.shadow, "clock", O_RDWR | O_CLOEXEC, 0);
-    if (clock < 0)
-        die("open the clock in POWER_LOSS_SHADOW");
+    if (clock < 0 || flock(clock, LOCK_SH) != 0)
+        die("take the clock in POWER_LOSS_SHADOW");
     disk.clock = (void *)syscall(SYS_mmap, NULL, sizeof *disk.clock, PROT_READ | PROT_WRITE, MAP_SHARED, clock, 0);
-    close(clock);
     if ((void *)disk.clock == MAP_FAILED || pthread_atfork(lock_notes, unlock_notes, after_fork_in_child) != 0)
         die("start");
     disk.on = true;

@@ -13,8 +13,8 @@
 //! of bytes is recognised by size and time of change). Several processes may use one root, one after
 //! another or at the same time.
 //!
-//! Does not kill anybody: all processes must be gone before a crash. Does not restore owners and times. A
-//! change made to the folder by the test itself needs [`PowerLoss::settle`] afterwards.
+//! Does not kill anybody: a crash is refused while a process is still on the disk. Does not restore owners
+//! and times. A change made to the folder by the test itself needs [`PowerLoss::settle`] afterwards.
 mod image;
 mod log;
 mod replay;
@@ -23,7 +23,7 @@ mod unseen;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,7 @@ impl PowerLoss {
         env
     }
 
-    /// Cuts the power: everything that was not fsynced is gone. All processes must have been killed.
+    /// Cuts the power: everything that was not fsynced is gone. All processes must be dead.
     pub fn crash(&mut self) -> Result<()> {
         self.cut(Loss::Everything)
     }
@@ -129,8 +129,14 @@ impl PowerLoss {
         Ok(survivors)
     }
 
-    /// Declares all that stands in the root durable, as if the power had stayed on for long enough.
+    /// Declares all that stands in the root durable, as if the power had stayed on for long enough. All
+    /// processes must be dead.
     pub fn settle(&mut self) -> Result<()> {
+        self.check_that_all_are_dead()?;
+        self.reset()
+    }
+
+    fn reset(&mut self) -> Result<()> {
         for folder in ["log", "old", "held", "image", "survivors", "lost"] {
             match fs::remove_dir_all(self.shadow.join(folder)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
@@ -144,12 +150,21 @@ impl PowerLoss {
         Ok(())
     }
 
+    /// Each process on the disk has this file locked while it lives.
+    fn check_that_all_are_dead(&self) -> Result<()> {
+        let clock = File::open(self.shadow.join("clock"))?;
+        clock.try_lock().context("a process is still running on the power-loss disk")?;
+        // Not left to the end of `clock`: a process that another thread is starting may have inherited it.
+        Ok(clock.unlock()?)
+    }
+
     fn cut(&mut self, loss: Loss) -> Result<()> {
+        self.check_that_all_are_dead()?;
         let image = self.shadow.join("image");
         self.build(loss, &image)?;
         fs::rename(&self.root, self.shadow.join("lost"))?;
         fs::rename(&image, &self.root)?;
-        self.settle()
+        self.reset()
     }
 
     fn build(&self, loss: Loss, at: &Path) -> Result<()> {
