@@ -117,16 +117,17 @@ impl PowerLoss {
     /// a number of changes, in their order; of each file a number of writes and of these any pages, as the
     /// kernel writes pages when it likes.
     pub fn crash_torn(&mut self, seed: u64) -> Result<()> {
-        self.cut(Loss::Torn(Box::new(StdRng::seed_from_u64(seed))))
+        self.cut(torn(seed))
     }
 
     /// What [`Self::crash`] would leave, by path under the root. No process may be changing anything.
     pub fn survivors(&self) -> Result<BTreeMap<PathBuf, Survivor>> {
-        let image = self.shadow.join("survivors");
-        self.build(Loss::Everything, &image)?;
-        let survivors = contents(&image)?;
-        fs::remove_dir_all(&image)?;
-        Ok(survivors)
+        self.foresee(Loss::Everything)
+    }
+
+    /// What [`Self::crash_torn`] would leave: one kill shows many ways to die.
+    pub fn survivors_torn(&self, seed: u64) -> Result<BTreeMap<PathBuf, Survivor>> {
+        self.foresee(torn(seed))
     }
 
     /// Declares all that stands in the root durable, as if the power had stayed on for long enough. All
@@ -167,6 +168,14 @@ impl PowerLoss {
         self.reset()
     }
 
+    fn foresee(&self, loss: Loss) -> Result<BTreeMap<PathBuf, Survivor>> {
+        let image = self.shadow.join("survivors");
+        self.build(loss, &image)?;
+        let survivors = contents(&image)?;
+        fs::remove_dir_all(&image)?;
+        Ok(survivors)
+    }
+
     fn build(&self, loss: Loss, at: &Path) -> Result<()> {
         let mut tree = Tree::scan(&self.root)?;
         let replay =
@@ -182,6 +191,10 @@ impl PowerLoss {
         tree.adopt_files(Tree::scan(&self.shadow.join("held"))?);
         Image { shadow: &self.shadow, tree: &tree, replay: &replay, loss }.build(at)
     }
+}
+
+fn torn(seed: u64) -> Loss {
+    Loss::Torn(Box::new(StdRng::seed_from_u64(seed)))
 }
 
 /// Everything below a folder, by path.

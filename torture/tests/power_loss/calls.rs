@@ -1,5 +1,5 @@
 //! Which calls pass through the disk, and which do not.
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::stage::{Stage, render};
@@ -60,28 +60,64 @@ fn a_change_made_by_the_test_is_noticed_unless_it_is_settled() {
 #[test]
 fn rare_calls_pass_through_the_disk() {
     let mut stage = Stage::new();
-    let program = stage.root().with_file_name("rare_calls");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/power_loss/rare_calls.c");
-    let compiled =
-        Command::new("cc").args(["-Wall", "-Werror", "-o"]).arg(&program).arg(source).status().unwrap();
-    assert!(compiled.success());
-    let mut process = stage.start_program(&program, &["prepare"]);
-    assert_eq!(process.line().unwrap(), "done");
-    process.kill();
+    let program = compile(&stage, "rare_calls.c");
+    run_and_kill(&stage, &program, "prepare");
     stage.disk.settle().unwrap();
     let before = render(&stage.contents());
 
-    let mut process = stage.start_program(&program, &["change"]);
-    assert_eq!(process.line().unwrap(), "done");
-    process.kill();
+    run_and_kill(&stage, &program, "change");
     assert_ne!(render(&stage.contents()), before);
     stage.disk.crash().unwrap();
     assert_eq!(render(&stage.contents()), before, "nothing was fsynced");
 
-    let mut process = stage.start_program(&program, &["change-and-sync"]);
-    assert_eq!(process.line().unwrap(), "done");
-    process.kill();
+    run_and_kill(&stage, &program, "change-and-sync");
     let changed = render(&stage.contents());
     stage.disk.crash().unwrap();
     assert_eq!(render(&stage.contents()), changed, "everything was fsynced");
+}
+
+#[test]
+fn an_fsync_covers_what_was_there_when_it_began() {
+    check_during_sync("write", "a = yyxxx");
+    check_during_sync("rename", "a = xxxxx");
+}
+
+#[test]
+fn an_fsync_that_fails_or_never_returns_does_not_count() {
+    check_during_sync("fail", "a = xxxxx");
+    check_during_sync("die", "a = xxxxx");
+}
+
+#[test]
+fn stores_through_a_mapping_count_up_to_the_fsync() {
+    check_during_sync("map", "a = xyxxx");
+}
+
+fn check_during_sync(scene: &str, left: &str) {
+    let mut stage = Stage::new();
+    stage.steps("open a new a\n write a x 5").kill();
+    stage.disk.settle().unwrap();
+    let program = compile(&stage, "during_sync.c");
+
+    run_and_kill(&stage, &program, scene);
+    stage.disk.crash().unwrap();
+
+    assert_eq!(render(&stage.contents()), [left]);
+}
+
+/// Returns the program, which stands beside the root.
+fn compile(stage: &Stage, source: &str) -> PathBuf {
+    let program = stage.root().with_file_name("program");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/power_loss").join(source);
+    let flags = ["-Wall", "-Wextra", "-Werror", "-rdynamic", "-o"];
+    assert!(Command::new("cc").args(flags).arg(&program).arg(source).status().unwrap().success());
+    program
+}
+
+/// Waits until it is done, or dead by its own hand.
+fn run_and_kill(stage: &Stage, program: &Path, scene: &str) {
+    let mut process = stage.start_program(program, &[scene]);
+    let answer = process.line();
+    assert!(answer.as_deref() == Some("done") || scene == "die", "{scene} failed");
+    process.kill();
 }

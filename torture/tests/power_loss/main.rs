@@ -7,3 +7,4 @@ mod model;
 mod promises;
 mod stage;
 mod storms;
+mod torn;
