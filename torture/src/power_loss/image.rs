@@ -163,3 +163,44 @@ fn copy_range(from: (&File, u64), to: (&File, u64), length: u64) -> io::Result<(
     let copied = io::copy(&mut source.take(length), &mut target)?;
     if copied == length { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::log::{Note, Record};
+    use super::super::tree::Entry;
+    use super::*;
+
+    const ROOT: u64 = 1;
+    const FOLDER: u64 = 5;
+    const FILE: u64 = 7;
+
+    fn name(folder: u64, name: &str, previous: Option<Entry>, born: Option<u64>) -> Note {
+        Note::Name { folder, name: name.into(), previous, born }
+    }
+
+    /// File systems use a number again when they like, so this cannot be left to a real one.
+    #[test]
+    fn a_removed_folder_has_none_of_the_names_of_the_folder_that_took_its_number() {
+        let notes = [
+            name(FOLDER, "old", Some(Entry { inode: FILE, is_folder: false }), None),
+            name(ROOT, "removed", Some(Entry { inode: FOLDER, is_folder: true }), None),
+            name(ROOT, "made", None, Some(FOLDER)),
+            name(FOLDER, "new", None, None),
+            Note::Sync { inode: FOLDER, since: 5 },
+        ];
+        let records = (1..).zip(notes).map(|(sequence, note)| Ok(Record { sequence, note }));
+        let replay = Replay::of(records).unwrap();
+        let mut tree = Tree { root: ROOT, ..Tree::default() };
+        tree.folders.insert(ROOT, [("made".into(), Entry { inode: FOLDER, is_folder: true })].into());
+        tree.folders.insert(FOLDER, [("new".into(), Entry { inode: FILE, is_folder: false })].into());
+        let mut image = Image { shadow: Path::new(""), tree: &tree, replay: &replay, loss: Loss::Everything };
+
+        let root = image.durable_names(replay.node(ROOT));
+        let removed = image.durable_names(root[&OsString::from("removed")].node);
+        let made = image.durable_names(replay.node(FOLDER));
+
+        assert_eq!(root.into_keys().collect::<Vec<_>>(), ["removed"]);
+        assert_eq!(removed.into_keys().collect::<Vec<_>>(), ["old"]);
+        assert_eq!(made.into_keys().collect::<Vec<_>>(), ["new"]);
+    }
+}

@@ -38,6 +38,17 @@ fn a_name_may_survive_without_the_bytes_and_the_bytes_in_part() {
 }
 
 #[test]
+fn the_size_may_be_the_old_or_the_new_one() {
+    let outcomes = outcomes("open a new a\n write a - 4096", "open a old a\n write a x 8192");
+
+    let pages = ["a = -*4096 ", "a = -*4096 \0*4096 ", "a = -*4096 x*4096 ", "a = x*4096 "];
+    let mut expected = vec!["a = x*4096 \0*4096 ", "a = x*8192 "];
+    expected.extend(pages);
+    expected.sort_unstable();
+    expect(&outcomes, &expected);
+}
+
+#[test]
 fn pages_survive_in_any_order() {
     let durable = "open a new a\n write a - 12288";
     let outcomes = outcomes(durable, "open a old a\n write a x 4096\n write a y 4096\n write a z 4096");
