@@ -377,7 +377,6 @@ int note_sync(int fd, long call, const struct stat *file)
     struct record record = {.kind = KIND_SYNC, .inode = file->st_ino};
     lock_notes();
     record.since = tick();
-    uint64_t since = record.since;
     off_t old = old_bytes(file->st_ino);
     bool ready = !is_mapped(file->st_ino) || (fstat(fd, &now) == 0 && note_bytes(fd, &now, 0, INT64_MAX));
     unlock_notes();
@@ -387,7 +386,7 @@ int note_sync(int fd, long call, const struct stat *file)
     lock_notes();
     bool done = append(&record, "");
     if (done && S_ISDIR(file->st_mode))
-        release_held(file->st_ino, since);
+        release_held(file->st_ino, record.since);
     else if (done)
         release_old(file->st_ino, old);
     unlock_notes();

@@ -20,14 +20,16 @@
  *                             folder is fsynced. They also keep the inode number from being used again.
  *
  * Several processes may work on one root, one after another or together. They share the clock and no
- * lock, because one that is stopped (SIGSTOP) must not stop the others; so two of them changing the same
- * name or the same bytes at the same instant, without a lock of their own, may be noted in the wrong order.
+ * lock, because one that is stopped (SIGSTOP) must not stop the others; so a change in one of them may be
+ * noted in the wrong order if another one changes or fsyncs the same thing at the same instant.
  *
- * It does not see what bypasses the symbols of libc (raw system calls, io_uring, static programs) or
- * stays inside libc (stdio, mkstemp); the outer half finds most of that afterwards and complains. It
- * does not count O_SYNC, O_DSYNC, RWF_SYNC, msync or sync_file_range as an fsync; it does not follow
- * modes, owners, times and extended attributes; a change made in a signal handler while the same thread
- * is in another one would wait for ever. 64-bit Linux only.
+ * It does not see what bypasses the symbols of libc (raw system calls as by rustix, io_uring, static
+ * programs) or stays inside libc (stdio, mkstemp); the outer half finds most of that afterwards and
+ * complains, as it does about hard links to files outside of the root. It does not count O_SYNC, O_DSYNC,
+ * RWF_SYNC, msync or sync_file_range as an fsync, and does not follow modes, owners, times and extended
+ * attributes. A file mapped for writing must be fsynced by the process that mapped it. A change made in a
+ * signal handler that interrupted another change waits for ever. The shadow takes its space from the disk
+ * of the root: when that is full, even a removal is refused. 64-bit Linux only.
  *
  * notes.c looks and writes the notes, guards.c says what each kind of change needs noted, calls.c wraps
  * the functions of libc.

@@ -15,6 +15,21 @@
 //!
 //! Does not kill anybody: a crash is refused while a process is still on the disk. Does not restore owners
 //! and times. A change made to the folder by the test itself needs [`PowerLoss::settle`] afterwards.
+//!
+//! ```no_run
+//! # fn main() -> anyhow::Result<()> {
+//! # use std::{path::Path, process::Command};
+//! # use torture::power_loss::PowerLoss;
+//! let mut disk = PowerLoss::new(Path::new("run/data"), Path::new("run/shadow"))?;
+//! let mut server = Command::new("saveguard").envs(disk.command_env()).spawn()?;
+//! // Save documents, and remember which saves were confirmed.
+//! server.kill()?;
+//! server.wait()?;
+//! disk.crash()?;
+//! // Start again: every confirmed save must be there.
+//! # Ok(())
+//! # }
+//! ```
 mod image;
 mod log;
 mod replay;
@@ -23,7 +38,7 @@ mod unseen;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -40,6 +55,8 @@ use unseen::unseen_changes;
 
 /// Built from `power-loss/` by `build.rs`.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/power_loss.so"));
+/// One number, at first zero.
+const CLOCK_BYTES: u64 = 8;
 /// How many paths a complaint names.
 const COMPLAINTS_MAX: usize = 10;
 
@@ -80,10 +97,11 @@ impl PowerLoss {
             fs::metadata(&root)?.dev() == fs::metadata(&shadow)?.dev(),
             "the shadow must be on the file system of the root, for hard links"
         );
-        fs::write(shadow.join("power_loss.so"), LIBRARY)?;
-        fs::write(shadow.join("clock"), 0_u64.to_le_bytes())?;
+        let clock = OpenOptions::new().write(true).create(true).truncate(false).open(shadow.join("clock"))?;
+        clock.set_len(CLOCK_BYTES)?;
         let mut disk = Self { root, shadow, settled: Tree::default(), real_sync: RealSync::Done };
         disk.settle()?;
+        fs::write(disk.shadow.join("power_loss.so"), LIBRARY)?;
         Ok(disk)
     }
 
@@ -94,7 +112,8 @@ impl PowerLoss {
         self
     }
 
-    /// The environment that puts a process, and what it starts, on this disk.
+    /// The environment that puts a process, and what it starts, on this disk. A process that needs another
+    /// preloaded library too gets both in `LD_PRELOAD`, with a colon between.
     #[must_use]
     pub fn command_env(&self) -> Vec<(&'static str, OsString)> {
         let mut env = vec![
@@ -138,13 +157,8 @@ impl PowerLoss {
     }
 
     fn reset(&mut self) -> Result<()> {
-        for folder in ["log", "old", "held", "image", "survivors", "lost"] {
-            match fs::remove_dir_all(self.shadow.join(folder)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-                _ => {}
-            }
-        }
         for folder in ["log", "old", "held"] {
+            remove(&self.shadow.join(folder))?;
             fs::create_dir(self.shadow.join(folder))?;
         }
         self.settled = Tree::scan(&self.root)?;
@@ -161,10 +175,12 @@ impl PowerLoss {
 
     fn cut(&mut self, loss: Loss) -> Result<()> {
         self.check_that_all_are_dead()?;
-        let image = self.shadow.join("image");
+        let (image, lost) = (self.shadow.join("image"), self.shadow.join("lost"));
         self.build(loss, &image)?;
-        fs::rename(&self.root, self.shadow.join("lost"))?;
+        remove(&lost)?;
+        fs::rename(&self.root, &lost)?;
         fs::rename(&image, &self.root)?;
+        remove(&lost)?;
         self.reset()
     }
 
@@ -172,7 +188,7 @@ impl PowerLoss {
         let image = self.shadow.join("survivors");
         self.build(loss, &image)?;
         let survivors = contents(&image)?;
-        fs::remove_dir_all(&image)?;
+        remove(&image)?;
         Ok(survivors)
     }
 
@@ -189,7 +205,15 @@ impl PowerLoss {
             &unseen[..unseen.len().min(COMPLAINTS_MAX)]
         );
         tree.adopt_files(Tree::scan(&self.shadow.join("held"))?);
+        remove(at)?;
         Image { shadow: &self.shadow, tree: &tree, replay: &replay, loss }.build(at)
+    }
+}
+
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        result => result,
     }
 }
 

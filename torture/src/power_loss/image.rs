@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -82,6 +82,7 @@ impl Image<'_> {
 
     fn place_file(&mut self, file: Node, at: &Path, placed: &mut HashMap<Node, PathBuf>) -> Result<()> {
         let now = self.tree.paths.get(&file.inode).context("neither its name nor a held link is left")?;
+        ensure!(file == self.replay.node(file.inode), "another file has taken its inode number");
         let pending = self.replay.bytes(file);
         match placed.get(&file) {
             Some(elsewhere) => fs::hard_link(elsewhere, at)?,

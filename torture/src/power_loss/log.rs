@@ -133,3 +133,45 @@ fn name_note(folder: u64, name: OsString, [inode, mode, born, _]: [u64; 4]) -> N
         born: (born != 0).then_some(born),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u64, sequence: u64, name: &str) -> Vec<u8> {
+        let bytes = u64::try_from(HEAD_BYTES + name.len()).unwrap();
+        let words = [kind << 32 | bytes, sequence, 5, 0, 0, 0, 0];
+        [words.map(u64::to_le_bytes).concat(), name.as_bytes().to_vec()].concat()
+    }
+
+    fn read(logs: &[Vec<u8>]) -> io::Result<Vec<u64>> {
+        let shadow = tempfile::tempdir()?;
+        fs::create_dir(shadow.path().join("log"))?;
+        for (process, log) in logs.iter().enumerate() {
+            fs::write(shadow.path().join("log").join(process.to_string()), log)?;
+        }
+        Records::open(shadow.path())?.map(|record| Ok(record?.sequence)).collect()
+    }
+
+    #[test]
+    fn the_records_of_several_processes_come_in_their_order() {
+        let one = [record(1, 1, "name"), record(2, 4, ""), record(3, 6, "")].concat();
+        let other = [record(4, 2, ""), record(1, 5, "other name")].concat();
+
+        assert_eq!(read(&[one, Vec::new(), other]).unwrap(), [1, 2, 4, 5, 6]);
+    }
+
+    #[test]
+    fn a_record_torn_anywhere_is_left_out() {
+        let whole = record(1, 1, "name");
+        let last = record(1, 2, "other name");
+        for bytes in 0..last.len() {
+            assert_eq!(read(&[[&whole, &last[..bytes]].concat()]).unwrap(), [1]);
+        }
+    }
+
+    #[test]
+    fn a_record_of_no_known_kind_is_an_error() {
+        assert!(read(&[record(1, 1, "name"), record(9, 2, "")]).is_err());
+    }
+}

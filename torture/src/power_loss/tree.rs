@@ -28,8 +28,14 @@ pub(super) struct Tree {
     pub(super) folders: HashMap<u64, BTreeMap<OsString, Entry>>,
     /// One path of each inode.
     pub(super) paths: HashMap<u64, PathBuf>,
-    /// Size and time of change of each regular file.
-    pub(super) stamps: HashMap<u64, (u64, SystemTime)>,
+    /// Of each regular file.
+    pub(super) stamps: HashMap<u64, Stamp>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) bytes: u64,
+    changed: SystemTime,
 }
 
 impl Tree {
@@ -51,7 +57,8 @@ impl Tree {
                     folders.push((found.inode, entry.path()));
                 }
                 if metadata.is_file() {
-                    tree.stamps.insert(found.inode, (metadata.len(), metadata.modified()?));
+                    let stamp = Stamp { bytes: metadata.len(), changed: metadata.modified()? };
+                    tree.stamps.insert(found.inode, stamp);
                 }
                 tree.paths.insert(found.inode, entry.path());
                 names.insert(entry.file_name(), found);

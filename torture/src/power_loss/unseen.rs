@@ -1,7 +1,8 @@
 //! Finds changes that were made without a note, because they went past the preloaded library.
 //!
 //! Without this, such changes would count as durable, and a program that forgets an fsync would pass.
-//! Finds every name; bytes only if they changed the size or the time of change of a file.
+//! Finds every name; bytes only if they changed the size or the time of change of a file, and left some.
+//! A file whose time was set without a write is taken for changed.
 use std::path::PathBuf;
 
 use super::replay::Replay;
@@ -13,8 +14,8 @@ pub(super) fn unseen_changes(settled: &Tree, now: &Tree, replay: &Replay) -> Vec
     unseen.extend(names_that_differ(settled, now, replay));
     for (inode, stamp) in &now.stamps {
         let is_new = replay.was_born(*inode) || !settled.stamps.contains_key(inode);
-        let is_changed = if is_new { stamp.0 > 0 } else { settled.stamps.get(inode) != Some(stamp) };
-        if is_changed && !replay.bytes_were_noted(*inode) {
+        let is_changed = is_new || settled.stamps.get(inode) != Some(stamp);
+        if is_changed && stamp.bytes > 0 && !replay.bytes_were_noted(*inode) {
             unseen.extend(now.paths.get(inode).cloned());
         }
     }

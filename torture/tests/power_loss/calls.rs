@@ -1,15 +1,12 @@
 //! Which calls pass through the disk, and which do not.
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
-use crate::stage::{Stage, render};
+use crate::stage::{CHILD, Stage, render};
 
 #[test]
 fn tokio_passes_through_the_disk() {
     let mut stage = Stage::new();
-    let mut process = stage.start(&["tokio"]);
-    assert_eq!(process.line().unwrap(), "done");
-    process.kill();
+    assert_eq!(stage.run_and_kill(CHILD.as_ref(), "tokio").unwrap(), "done");
 
     stage.disk.crash().unwrap();
 
@@ -19,9 +16,7 @@ fn tokio_passes_through_the_disk() {
 #[test]
 fn a_child_of_the_process_is_on_the_disk_too() {
     let mut stage = Stage::new();
-    let mut process = stage.start(&["parent"]);
-    assert_eq!(process.line().unwrap(), "done");
-    process.kill();
+    assert_eq!(stage.run_and_kill(CHILD.as_ref(), "parent").unwrap(), "done");
 
     stage.disk.crash().unwrap();
 
@@ -33,9 +28,7 @@ fn a_child_of_the_process_is_on_the_disk_too() {
 #[test]
 fn a_call_past_libc_is_noticed() {
     let mut stage = Stage::new();
-    let mut process = stage.start(&["raw"]);
-    assert_eq!(process.line().unwrap(), "done");
-    process.kill();
+    assert_eq!(stage.run_and_kill(CHILD.as_ref(), "raw").unwrap(), "done");
 
     let complaint = stage.disk.crash().unwrap_err().to_string();
 
@@ -60,64 +53,18 @@ fn a_change_made_by_the_test_is_noticed_unless_it_is_settled() {
 #[test]
 fn rare_calls_pass_through_the_disk() {
     let mut stage = Stage::new();
-    let program = compile(&stage, "rare_calls.c");
-    run_and_kill(&stage, &program, "prepare");
+    let program = stage.compile("rare_calls.c");
+    assert_eq!(stage.run_and_kill(&program, "prepare").unwrap(), "done");
     stage.disk.settle().unwrap();
     let before = render(&stage.contents());
 
-    run_and_kill(&stage, &program, "change");
+    assert_eq!(stage.run_and_kill(&program, "change").unwrap(), "done");
     assert_ne!(render(&stage.contents()), before);
     stage.disk.crash().unwrap();
     assert_eq!(render(&stage.contents()), before, "nothing was fsynced");
 
-    run_and_kill(&stage, &program, "change-and-sync");
+    assert_eq!(stage.run_and_kill(&program, "change-and-sync").unwrap(), "done");
     let changed = render(&stage.contents());
     stage.disk.crash().unwrap();
     assert_eq!(render(&stage.contents()), changed, "everything was fsynced");
-}
-
-#[test]
-fn an_fsync_covers_what_was_there_when_it_began() {
-    check_during_sync("write", "a = yyxxx");
-    check_during_sync("rename", "a = xxxxx");
-}
-
-#[test]
-fn an_fsync_that_fails_or_never_returns_does_not_count() {
-    check_during_sync("fail", "a = xxxxx");
-    check_during_sync("die", "a = xxxxx");
-}
-
-#[test]
-fn stores_through_a_mapping_count_up_to_the_fsync() {
-    check_during_sync("map", "a = xyxxx");
-}
-
-fn check_during_sync(scene: &str, left: &str) {
-    let mut stage = Stage::new();
-    stage.steps("open a new a\n write a x 5").kill();
-    stage.disk.settle().unwrap();
-    let program = compile(&stage, "during_sync.c");
-
-    run_and_kill(&stage, &program, scene);
-    stage.disk.crash().unwrap();
-
-    assert_eq!(render(&stage.contents()), [left]);
-}
-
-/// Returns the program, which stands beside the root.
-fn compile(stage: &Stage, source: &str) -> PathBuf {
-    let program = stage.root().with_file_name("program");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/power_loss").join(source);
-    let flags = ["-Wall", "-Wextra", "-Werror", "-rdynamic", "-o"];
-    assert!(Command::new("cc").args(flags).arg(&program).arg(source).status().unwrap().success());
-    program
-}
-
-/// Waits until it is done, or dead by its own hand.
-fn run_and_kill(stage: &Stage, program: &Path, scene: &str) {
-    let mut process = stage.start_program(program, &[scene]);
-    let answer = process.line();
-    assert!(answer.as_deref() == Some("done") || scene == "die", "{scene} failed");
-    process.kill();
 }

@@ -3,6 +3,7 @@
 //! Each test has a folder of its own and kills a real process in it. Seeds are in the failure message.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "all of this is test, also what is not marked as one")]
 mod calls;
+mod instants;
 mod model;
 mod promises;
 mod stage;

@@ -8,6 +8,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 use torture::power_loss::{PowerLoss, Survivor, contents};
 
+pub(crate) const CHILD: &str = env!("CARGO_BIN_EXE_power_loss_child");
+
 pub(crate) struct Stage {
     folder: TempDir,
     pub(crate) disk: PowerLoss,
@@ -35,7 +37,7 @@ impl Stage {
 
     /// Starts `power_loss_child` in the root.
     pub(crate) fn start(&self, arguments: &[&str]) -> Process {
-        self.start_program(Path::new(env!("CARGO_BIN_EXE_power_loss_child")), arguments)
+        self.start_program(CHILD.as_ref(), arguments)
     }
 
     pub(crate) fn start_program(&self, program: &Path, arguments: &[&str]) -> Process {
@@ -52,6 +54,23 @@ impl Stage {
         let mut process = self.start(&["script"]);
         process.steps(steps);
         process
+    }
+
+    /// Compiles a C program of these tests, beside the root.
+    pub(crate) fn compile(&self, source: &str) -> PathBuf {
+        let program = self.folder.path().join("program");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/power_loss").join(source);
+        let flags = ["-Wall", "-Wextra", "-Werror", "-rdynamic", "-o"];
+        assert!(Command::new("cc").args(flags).arg(&program).arg(source).status().unwrap().success());
+        program
+    }
+
+    /// Waits until it reports something or is dead, and kills it.
+    pub(crate) fn run_and_kill(&self, program: &Path, scene: &str) -> Option<String> {
+        let mut process = self.start_program(program, &[scene]);
+        let report = process.line();
+        process.kill();
+        report
     }
 
     pub(crate) fn contents(&self) -> BTreeMap<PathBuf, Survivor> {

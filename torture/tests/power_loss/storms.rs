@@ -25,7 +25,7 @@ fn a_database_that_syncs_keeps_every_row_it_confirmed() {
 
 #[test]
 fn a_database_that_syncs_keeps_every_row_it_confirmed_on_a_torn_disk() {
-    let mut stage = Stage::new();
+    let mut stage = Stage::new().without_real_sync();
     for seed in 0..KILLS {
         let confirmed = commit_rows_until_killed(&stage, "full", seed);
         stage.disk.crash_torn(seed).unwrap();

@@ -1,7 +1,8 @@
-/* Does something while an fsync is running, in the working folder, then waits to be killed.
+/* Does something at a chosen instant inside of the preloaded library, then waits to be killed.
  *
- * The preloaded library asks the kernel through `syscall`, which is ours here: so we know when an fsync
- * has begun and not yet ended. Expects a file `a`, which was fsynced.
+ * The library asks the kernel through `syscall`, which is ours here: so we know when an fsync has begun and
+ * not yet ended, and can die before each of the library's own steps. Works in the working folder, on a file
+ * `a` that was fsynced with five bytes.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,7 +18,8 @@
 
 #define check(truth) ((truth) ? (void)0 : (perror(#truth), exit(1)))
 
-static const char *scene;
+static const char *scene = "";
+static int steps_to_live = -1;
 static int file;
 
 static void meanwhile(void)
@@ -58,6 +60,8 @@ long syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(rest, long);
     va_end(rest);
+    if (steps_to_live >= 0 && steps_to_live-- == 0)
+        raise(SIGKILL);
     if (number == SYS_fsync && strcmp(scene, "fail") == 0) {
         errno = EIO;
         return -1;
@@ -80,20 +84,39 @@ static void store_through_a_mapping(void)
     bytes[2] = 'z';
 }
 
+static void sync_while(const char *what, int fd)
+{
+    check(pwrite(file, "yy", 2, 0) == 2);
+    scene = what;
+    check(fsync(fd) == (strcmp(what, "fail") == 0 ? -1 : 0));
+    scene = "";
+}
+
+/* Durable are, one after another: a = xxxxx, a = yyxxx, a = zzzzz, and no file. */
+static void save_and_remove(int folder)
+{
+    check(pwrite(file, "yy", 2, 0) == 2 && fsync(file) == 0);
+    int aside = open("aside", O_CREAT | O_EXCL | O_WRONLY, 0600);
+    check(aside >= 0 && write(aside, "zzzzz", 5) == 5 && fsync(aside) == 0);
+    check(rename("aside", "a") == 0 && fsync(folder) == 0);
+    check(unlink("a") == 0 && fsync(folder) == 0);
+}
+
 int main(int count, char **arguments)
 {
-    scene = "";
-    check(count == 2 && (file = open("a", O_RDWR)) >= 0);
     int folder = open(".", O_RDONLY | O_DIRECTORY);
-    check(folder >= 0);
-    if (strcmp(arguments[1], "map") == 0) {
+    check(count == 2 && folder >= 0 && (file = open("a", O_RDWR)) >= 0);
+    const char *what = arguments[1];
+    if (strcmp(what, "map") == 0) {
         store_through_a_mapping();
+    } else if (what[0] >= '0' && what[0] <= '9') {
+        steps_to_live = atoi(what);
+        save_and_remove(folder);
+        steps_to_live = -1;
     } else {
-        check(pwrite(file, "yy", 2, 0) == 2);
-        scene = arguments[1];
-        check(fsync(strcmp(scene, "rename") == 0 ? folder : file) == (strcmp(scene, "fail") == 0 ? -1 : 0));
+        sync_while(what, strcmp(what, "rename") == 0 ? folder : file);
     }
-    scene = "";
     check(write(STDOUT_FILENO, "done\n", 5) == 5);
-    pause();
+    char end;
+    return (int)read(STDIN_FILENO, &end, 1);
 }
