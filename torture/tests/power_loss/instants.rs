@@ -35,7 +35,7 @@ fn check_during_sync(scene: &str, left: &str) {
 
 #[test]
 fn dying_before_any_step_of_the_disk_leaves_the_state_before_or_after_an_fsync() {
-    let mut stage = Stage::new().without_real_sync();
+    let mut stage = Stage::in_memory();
     let program = stage.compile("instants.c");
     let mut outcomes = Vec::new();
     for steps in 0..STEPS_MAX {

@@ -17,7 +17,16 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::in_folder(tempfile::tempdir().unwrap())
+    }
+
+    /// Where there is no real disk to wait for, and fsync has nothing to do. Inode numbers are new there,
+    /// and used again on a disk: both are worth a test.
+    pub(crate) fn in_memory() -> Self {
+        Self::in_folder(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
+    }
+
+    fn in_folder(folder: TempDir) -> Self {
         std::fs::create_dir(folder.path().join("root")).unwrap();
         let disk = PowerLoss::new(&folder.path().join("root"), &folder.path().join("shadow")).unwrap();
         Self { folder, disk }

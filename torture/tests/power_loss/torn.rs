@@ -9,7 +9,7 @@ const SEEDS: u64 = 500;
 
 /// What may be left after the steps, over many seeds.
 fn outcomes(durable: &str, steps: &str) -> BTreeSet<String> {
-    let mut stage = Stage::new().without_real_sync();
+    let mut stage = Stage::in_memory();
     stage.steps(durable).kill();
     stage.disk.settle().unwrap();
     stage.steps(steps).kill();
