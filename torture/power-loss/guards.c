@@ -81,7 +81,7 @@ enum guard before_creation(int folder, const char *path)
     if (!find_place(folder, path, &place))
         return pass();
     bool exists = fstatat(place.folder, place.name, &before, AT_SYMLINK_NOFOLLOW) == 0;
-    bool done = !exists && note_name(&place);
+    bool done = !exists && note_name(&place, 0);
     close(place.folder);
     return exists ? pass() : noted(done);
 }
@@ -118,7 +118,7 @@ enum guard before_removal(int folder, const char *path)
     lock_notes();
     if (!find_place(folder, path, &place))
         return pass();
-    bool done = note_name(&place);
+    bool done = note_name(&place, 0);
     close(place.folder);
     return noted(done);
 }
@@ -138,7 +138,8 @@ enum guard before_rename(int old_folder, const char *old, int new_folder, const 
     lock_notes();
     bool leaves = find_place(old_folder, old, &from);
     bool enters = find_place(new_folder, new, &to);
-    bool done = (!leaves || note_name(&from)) && (!enters || note_name(&to))
+    uint64_t first = leaves ? note_name(&from, 0) : 0;
+    bool done = (!leaves || first) && (!enters || note_name(&to, first))
         && (leaves || !enters || note_stranger_at(old_folder, old));
     if (leaves)
         close(from.folder);

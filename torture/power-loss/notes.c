@@ -31,7 +31,7 @@ struct record {
     uint64_t inode;
     union {
         struct {
-            uint64_t previous, mode, born;
+            uint64_t previous, mode, born, joined;
         } name;
         struct {
             uint64_t size, offset, length, place;
@@ -197,13 +197,14 @@ static bool hold(const struct place *place, uint64_t sequence)
     snprintf(path, sizeof path, "%s/%ju", folder, (uintmax_t)sequence);
     if (syscall(SYS_linkat, place->folder, place->name, disk.shadow, path, 0) == 0)
         return true;
-    return errno == ENOENT && syscall(SYS_mkdirat, disk.shadow, folder, 0700) == 0
-        && syscall(SYS_linkat, place->folder, place->name, disk.shadow, path, 0) == 0;
+    if (errno != ENOENT || (syscall(SYS_mkdirat, disk.shadow, folder, 0700) != 0 && errno != EEXIST))
+        return false;
+    return syscall(SYS_linkat, place->folder, place->name, disk.shadow, path, 0) == 0;
 }
 
-bool note_name(const struct place *place)
+uint64_t note_name(const struct place *place, uint64_t joined)
 {
-    struct record record = {.kind = KIND_NAME, .inode = place->inode};
+    struct record record = {.kind = KIND_NAME, .inode = place->inode, .name.joined = joined};
     struct stat before;
     bool exists = fstatat(place->folder, place->name, &before, AT_SYMLINK_NOFOLLOW) == 0;
     if (exists) {
@@ -211,8 +212,9 @@ bool note_name(const struct place *place)
         record.name.mode = before.st_mode;
     }
     if (!append(&record, place->name))
-        return false;
-    return !exists || S_ISDIR(before.st_mode) || hold(place, record.sequence);
+        return 0;
+    bool needs_hold = exists && !S_ISDIR(before.st_mode);
+    return needs_hold && !hold(place, record.sequence) ? 0 : record.sequence;
 }
 
 bool note_nameless(void)

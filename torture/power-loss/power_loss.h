@@ -48,7 +48,7 @@ _Static_assert(sizeof(long) == 8, "file offsets travel in one register");
 
 /* src/power_loss/log.rs reads these; both sides change together. */
 enum kind {
-    KIND_NAME = 1,     /* inode: folder; values: inode and mode behind the name before, inode born */
+    KIND_NAME = 1,     /* inode: folder; values: inode and mode behind the name before, inode born, joined */
     KIND_BYTES = 2,    /* inode: file; values: size before, offset, length and place in `old` of the bytes */
     KIND_SYNC = 3,     /* inode: file or folder; values: it covers what is older than this */
     KIND_SYNC_ALL = 4, /* values: it covers what is older than this */
@@ -77,10 +77,11 @@ bool is_on_our_device(int fd);
 bool find_place(int folder, const char *path, struct place *place);
 
 /* notes.c: noting. Held from before a note until after its change, the lock makes the order of the
- * records the order of the changes. Every `note_…` but the last two needs it; false leaves errno. */
+ * records the order of the changes. All need it held from `note_name` to `note_bytes`; the rest take it
+ * themselves. False, or 0, leaves errno. A name `joined` to an earlier note changes together with it. */
 void lock_notes(void);
 void unlock_notes(void);
-bool note_name(const struct place *place);
+uint64_t note_name(const struct place *place, uint64_t joined);
 bool note_nameless(void);
 void note_birth(const struct stat *born);
 bool note_stranger(const struct stat *file);

@@ -132,9 +132,9 @@ impl PowerLoss {
         self.cut(Loss::Everything)
     }
 
-    /// Cuts the power in the middle of writing back: of what was not fsynced, some survives. Of each folder
-    /// a number of changes, in their order; of each file a number of writes and of these any pages, as the
-    /// kernel writes pages when it likes.
+    /// Cuts the power in the middle of writing back: of what was not fsynced, some survives. Of all changes of
+    /// names a number, in their order and a rename as a whole, as file systems with a journal do it; of each
+    /// file a number of writes and of these any pages, as the kernel writes pages when it likes.
     pub fn crash_torn(&mut self, seed: u64) -> Result<()> {
         self.cut(torn(seed))
     }
@@ -206,7 +206,7 @@ impl PowerLoss {
         );
         tree.adopt_files(Tree::scan(&self.shadow.join("held"))?);
         remove(at)?;
-        Image { shadow: &self.shadow, tree: &tree, replay: &replay, loss }.build(at)
+        Image::new(&self.shadow, &tree, &replay, loss).build(at)
     }
 }
 

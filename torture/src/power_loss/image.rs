@@ -23,19 +23,28 @@ const PAGE_BYTES: u64 = 4096;
 /// How much of what was not fsynced is lost.
 pub(super) enum Loss {
     Everything,
-    /// Of each folder the first few changes survive; of each file the first few writes, and of these any
-    /// pages, under the old size or the new.
+    /// Of all changes of names the first few survive, as from a journal; of each file the first few writes,
+    /// and of these any pages, under the old size or the new.
     Torn(Box<StdRng>),
 }
 
 pub(super) struct Image<'a> {
-    pub(super) shadow: &'a Path,
-    pub(super) tree: &'a Tree,
-    pub(super) replay: &'a Replay,
-    pub(super) loss: Loss,
+    shadow: &'a Path,
+    tree: &'a Tree,
+    replay: &'a Replay,
+    loss: Loss,
+    /// From this change of names on, all are lost.
+    first_lost: u64,
 }
 
-impl Image<'_> {
+impl<'a> Image<'a> {
+    pub(super) fn new(shadow: &'a Path, tree: &'a Tree, replay: &'a Replay, mut loss: Loss) -> Self {
+        let changes = replay.changes_of_names();
+        let kept = loss.kept(changes.len());
+        let first_lost = changes.into_iter().nth(kept).unwrap_or(u64::MAX);
+        Self { shadow, tree, replay, loss, first_lost }
+    }
+
     pub(super) fn build(mut self, at: &Path) -> Result<()> {
         let root = self.replay.node(self.tree.root);
         let mut folders = VecDeque::from([(root, at.to_path_buf())]);
@@ -60,7 +69,7 @@ impl Image<'_> {
         done.iter().try_for_each(|(folder, path)| self.copy_mode(*folder, path))
     }
 
-    fn durable_names(&mut self, folder: Node) -> BTreeMap<OsString, Target> {
+    fn durable_names(&self, folder: Node) -> BTreeMap<OsString, Target> {
         // A folder in an earlier life of its inode number is gone, and was empty when it went.
         let is_gone = folder != self.replay.node(folder.inode);
         let now = self.tree.folders.get(&folder.inode).filter(|_| !is_gone);
@@ -69,12 +78,10 @@ impl Image<'_> {
             .flatten()
             .map(|(name, entry)| (name.clone(), self.replay.target(*entry)))
             .collect();
-        let pending = self.replay.names(folder);
-        let kept = self.loss.kept(pending.len());
-        for (name, before) in pending.iter().skip(kept).rev().map(|note| &note.before) {
-            match before {
-                Some(target) => names.insert(name.clone(), *target),
-                None => names.remove(name),
+        for note in self.replay.names(folder).iter().rev().filter(|note| note.change >= self.first_lost) {
+            match note.before {
+                Some(target) => names.insert(note.name.clone(), target),
+                None => names.remove(&note.name),
             };
         }
         names
@@ -176,7 +183,7 @@ mod tests {
     const FILE: u64 = 7;
 
     fn name(folder: u64, name: &str, previous: Option<Entry>, born: Option<u64>) -> Note {
-        Note::Name { folder, name: name.into(), previous, born }
+        Note::Name { folder, name: name.into(), previous, born, joined: None }
     }
 
     /// File systems use a number again when they like, so this cannot be left to a real one.
@@ -194,7 +201,7 @@ mod tests {
         let mut tree = Tree { root: ROOT, ..Tree::default() };
         tree.folders.insert(ROOT, [("made".into(), Entry { inode: FOLDER, is_folder: true })].into());
         tree.folders.insert(FOLDER, [("new".into(), Entry { inode: FILE, is_folder: false })].into());
-        let mut image = Image { shadow: Path::new(""), tree: &tree, replay: &replay, loss: Loss::Everything };
+        let image = Image::new(Path::new(""), &tree, &replay, Loss::Everything);
 
         let root = image.durable_names(replay.node(ROOT));
         let removed = image.durable_names(root[&OsString::from("removed")].node);

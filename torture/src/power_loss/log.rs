@@ -26,7 +26,7 @@ pub(super) struct Record {
 /// What stood somewhere before a change; or that this need not be known any more.
 #[derive(Debug)]
 pub(super) enum Note {
-    Name { folder: u64, name: OsString, previous: Option<Entry>, born: Option<u64> },
+    Name { folder: u64, name: OsString, previous: Option<Entry>, born: Option<u64>, joined: Option<u64> },
     Bytes { file: u64, old: Old },
     Sync { inode: u64, since: u64 },
     SyncAll { since: u64 },
@@ -123,7 +123,7 @@ impl Log {
     }
 }
 
-fn name_note(folder: u64, name: OsString, [inode, mode, born, _]: [u64; 4]) -> Note {
+fn name_note(folder: u64, name: OsString, [inode, mode, born, joined]: [u64; 4]) -> Note {
     let mode = u32::try_from(mode).expect("a mode has 32 bits");
     let previous = Entry { inode, is_folder: tree::is_folder(mode) };
     Note::Name {
@@ -131,6 +131,7 @@ fn name_note(folder: u64, name: OsString, [inode, mode, born, _]: [u64; 4]) -> N
         name,
         previous: tree::is_kept(mode).then_some(previous),
         born: (born != 0).then_some(born),
+        joined: (joined != 0).then_some(joined),
     }
 }
 

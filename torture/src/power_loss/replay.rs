@@ -3,7 +3,7 @@
 //! Inode numbers are used again after a file is gone for good; a `Node` is a number in one of its lives.
 //! A file that the durable image may need is held by a link, so its number is in its last life; only of
 //! folders may an earlier life be needed, and a folder that is gone has no names but those noted.
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 
@@ -23,14 +23,22 @@ pub(super) struct Target {
     pub(super) is_folder: bool,
 }
 
+/// What a name stood for before a change.
 #[derive(Debug)]
-pub(super) struct Pending<T> {
+pub(super) struct PendingName {
     sequence: u64,
-    pub(super) before: T,
+    /// The first record of the change that this is part of: a rename changes two names at once.
+    pub(super) change: u64,
+    pub(super) name: OsString,
+    pub(super) before: Option<Target>,
 }
 
-pub(super) type PendingName = Pending<(OsString, Option<Target>)>;
-pub(super) type PendingBytes = Pending<Old>;
+/// What bytes stood somewhere before a change.
+#[derive(Debug)]
+pub(super) struct PendingBytes {
+    sequence: u64,
+    pub(super) before: Old,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Replay {
@@ -65,6 +73,11 @@ impl Replay {
         self.names.get(&folder).map_or(&[], Vec::as_slice)
     }
 
+    /// All changes of names that are not durable, oldest first.
+    pub(super) fn changes_of_names(&self) -> BTreeSet<u64> {
+        self.names.values().flatten().map(|note| note.change).collect()
+    }
+
     /// What is not durable about the bytes of a file, oldest first.
     pub(super) fn bytes(&self, file: Node) -> &[PendingBytes] {
         self.bytes.get(&file).map_or(&[], Vec::as_slice)
@@ -84,9 +97,10 @@ impl Replay {
 
     fn absorb(&mut self, Record { sequence, note }: Record) {
         match note {
-            Note::Name { folder, name, previous, born } => {
-                let target = previous.map(|entry| self.target(entry));
-                let pending = Pending { sequence, before: (name.clone(), target) };
+            Note::Name { folder, name, previous, born, joined } => {
+                let before = previous.map(|entry| self.target(entry));
+                let change = joined.unwrap_or(sequence);
+                let pending = PendingName { sequence, change, name: name.clone(), before };
                 self.names.entry(self.node(folder)).or_default().push(pending);
                 self.names_noted.entry(folder).or_default().insert(name);
                 if let Some(inode) = born {
@@ -94,22 +108,18 @@ impl Replay {
                 }
             }
             Note::Bytes { file, old } => {
-                self.bytes.entry(self.node(file)).or_default().push(Pending { sequence, before: old });
+                self.bytes.entry(self.node(file)).or_default().push(PendingBytes { sequence, before: old });
                 self.bytes_noted.insert(file);
             }
             Note::Sync { inode, since } => {
                 let node = self.node(inode);
-                self.names.entry(node).and_modify(|names| forget(names, since));
-                self.bytes.entry(node).and_modify(|bytes| forget(bytes, since));
+                self.names.entry(node).and_modify(|names| names.retain(|note| note.sequence >= since));
+                self.bytes.entry(node).and_modify(|bytes| bytes.retain(|note| note.sequence >= since));
             }
             Note::SyncAll { since } => {
-                self.names.values_mut().for_each(|names| forget(names, since));
-                self.bytes.values_mut().for_each(|bytes| forget(bytes, since));
+                self.names.values_mut().for_each(|names| names.retain(|note| note.sequence >= since));
+                self.bytes.values_mut().for_each(|bytes| bytes.retain(|note| note.sequence >= since));
             }
         }
     }
-}
-
-fn forget<T>(notes: &mut Vec<Pending<T>>, since: u64) {
-    notes.retain(|note| note.sequence >= since);
 }

@@ -21,10 +21,21 @@ fn expect(outcomes: &BTreeSet<String>, expected: &[&str]) {
 }
 
 #[test]
-fn of_the_changes_of_a_folder_the_first_few_survive() {
+fn of_the_changes_of_names_the_first_few_survive() {
     let outcomes = outcomes("", "make-folder b\n make-folder a\n make-folder c\n remove-folder a");
 
     expect(&outcomes, &["", "a/, b/", "a/, b/, c/", "b/", "b/, c/"]);
+}
+
+#[test]
+fn a_rename_survives_as_a_whole() {
+    let durable = "make-folder f\n make-folder g\n open a new f/a";
+
+    let within = outcomes(durable, "rename f/a f/b");
+    let across = outcomes(durable, "rename f/a g/b\n make-folder f/c");
+
+    expect(&within, &["f/, f/a = , g/", "f/, f/b = , g/"]);
+    expect(&across, &["f/, f/a = , g/", "f/, f/c/, g/, g/b = ", "f/, g/, g/b = "]);
 }
 
 #[test]
