@@ -5,6 +5,7 @@
 //! signal. Only [`app`] names an adapter. ARCHITECTURE.md has the map and a walk through a save.
 
 pub mod app;
+pub mod cli;
 pub mod clock;
 pub mod config;
 mod console;
@@ -13,5 +14,6 @@ pub mod http;
 pub mod opening;
 pub mod recovering;
 pub mod saving;
+pub mod service;
 pub mod telemetry;
 pub mod verifying;

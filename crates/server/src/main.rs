@@ -1,2 +1,7 @@
 //! The binary `saveguard`.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    saveguard::cli::run()
+}

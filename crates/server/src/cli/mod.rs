@@ -1,0 +1,119 @@
+//! The command line. Data goes to stdout, everything else to stderr; exit codes are honest.
+
+mod config;
+mod demo;
+mod doctor;
+mod lanes;
+mod progress;
+mod repair;
+mod serve;
+mod verify;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+
+use crate::config::Config;
+use crate::telemetry;
+
+/// The safe place ONLYOFFICE saves to.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 110, after_help = "Without a command the service is started, as with `serve`.")]
+struct Arguments {
+    /// The configuration file (see `saveguard config`). Default: saveguard.toml in this folder, if there is one.
+    #[arg(long, short, global = true, env = "SAVEGUARD_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the service.
+    Serve,
+    /// Try it: start the service with sample documents and a stand-in Document Server, and print one link.
+    Demo(demo::Arguments),
+    /// Prove that every promise still holds. May run beside the service.
+    Verify(verify::Arguments),
+    /// Mend what `verify` names mendable: published tree, owed work, blobs no row names. Needs the service stopped.
+    Repair(repair::Arguments),
+    /// Test configuration, storage, clock, secrets and both directions by playing a whole editing session.
+    Doctor(doctor::Arguments),
+    /// Show the lanes of the running service: which documents have saves in progress, how many, how old.
+    Lanes(lanes::Arguments),
+    /// Print the documented configuration with every default, or check one.
+    Config(config::Arguments),
+}
+
+/// Runs a command; its result is the exit code.
+pub fn run() -> ExitCode {
+    let arguments = Arguments::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(cause) => return failed(&anyhow::Error::new(cause)),
+    };
+    match runtime.block_on(dispatch(arguments)) {
+        Ok(code) => code,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    tell(&format!("saveguard: {error:#}"));
+    ExitCode::from(2)
+}
+
+async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
+    let file = arguments.config;
+    match arguments.command {
+        None | Some(Command::Serve) => serve::run(load(file)?).await,
+        Some(Command::Demo(arguments)) => demo::run(arguments).await,
+        Some(Command::Verify(arguments)) => verify::run(load(file)?, arguments).await,
+        Some(Command::Repair(arguments)) => repair::run(load(file)?, arguments).await,
+        Some(Command::Doctor(arguments)) => doctor::run(load(file)?, arguments).await,
+        Some(Command::Lanes(arguments)) => lanes::run(load(file)?, arguments).await,
+        Some(Command::Config(arguments)) => config::run(file, arguments),
+    }
+}
+
+/// Reads the configuration and starts logging as it says.
+fn load(file: Option<PathBuf>) -> anyhow::Result<Config> {
+    let config = Config::load(file.or_else(default_file).as_deref(), environment())?;
+    telemetry::start_logging(&config.log);
+    Ok(config)
+}
+
+fn default_file() -> Option<PathBuf> {
+    let file = PathBuf::from("saveguard.toml");
+    file.exists().then_some(file)
+}
+
+/// The variables that concern us.
+fn environment() -> BTreeMap<String, String> {
+    std::env::vars().filter(|(name, _)| name.starts_with("SAVEGUARD_")).collect()
+}
+
+/// Prints data.
+#[allow(clippy::print_stdout, reason = "data goes to stdout")]
+fn print(text: &str) {
+    println!("{text}");
+}
+
+/// Tells people.
+#[allow(clippy::print_stderr, reason = "the command line tells people")]
+fn tell(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Waits for Ctrl-C or a request to stop.
+async fn told_to_stop() -> anyhow::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+        .context("cannot listen for signals")?;
+    tokio::select! {
+        pressed = tokio::signal::ctrl_c() => pressed.context("cannot listen for Ctrl-C"),
+        _ = terminate.recv() => Ok(()),
+    }
+}

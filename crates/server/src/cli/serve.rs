@@ -1,0 +1,55 @@
+//! `saveguard serve`: the service, until it is told to stop.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use model::Guards;
+
+use super::{tell, told_to_stop};
+use crate::config::Config;
+use crate::service::Service;
+
+pub(super) async fn run(config: Config) -> anyhow::Result<ExitCode> {
+    let guards = torture::prepare()?;
+    let data = config.server.data.display().to_string();
+    let service = Service::start(config, guards).await.context("the service cannot start")?;
+    tell(&format!("Saveguard listens on http://{} and keeps its data in {data}.", service.address()));
+    told_to_stop().await?;
+    service.stop().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(not(feature = "torture"))]
+mod torture {
+    //! A normal build cannot be tampered with.
+
+    use super::Guards;
+
+    pub(super) fn prepare() -> anyhow::Result<Guards> {
+        Ok(Guards::ALL)
+    }
+}
+
+#[cfg(feature = "torture")]
+mod torture {
+    //! The torture build: the harness says in the environment where to crash and which guard to remove.
+
+    use super::Guards;
+    use anyhow::Context as _;
+
+    pub(super) fn prepare() -> anyhow::Result<Guards> {
+        let variable = |name: &str| {
+            let full = format!("SAVEGUARD_TORTURE_{name}");
+            std::env::vars().find(|(each, _)| *each == full).map(|(_, value)| value)
+        };
+        let crash_at = variable("CRASH_AT").map(|text| {
+            let (step, hit) = text.rsplit_once(':').context("CRASH_AT is step:hit")?;
+            anyhow::Ok((step.to_owned(), hit.parse().context("the hit is a number")?))
+        });
+        steps::install(steps::Plan { crash_at: crash_at.transpose()?, list_in: variable("LIST_STEPS").map(Into::into) });
+        match variable("MUTANT") {
+            None => Ok(Guards::ALL),
+            Some(mutant) => Guards::without(&mutant).with_context(|| format!("there is no mutant `{mutant}`")),
+        }
+    }
+}

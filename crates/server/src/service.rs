@@ -1,0 +1,96 @@
+//! The running service: put together, listening, recovering; and its orderly end.
+//!
+//! Guarantees: on stop, readiness goes off first, then newcomers are told to come back, then running and waiting saves
+//! are finished within a bound, then connections end. Being killed instead is safe too: every step is.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use model::Guards;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::{App, FolderLock, StartError};
+use crate::config::Config;
+use crate::http::{Listening, listen, router};
+use crate::{recovering, telemetry};
+
+/// A running service.
+pub struct Service {
+    /// Its handles.
+    pub app: Arc<App>,
+    listening: Listening,
+    background: Vec<JoinHandle<()>>,
+    stop: CancellationToken,
+    _lock: FolderLock,
+}
+
+/// Why it does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// It cannot be put together.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The address is taken or not ours.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        cause: std::io::Error,
+    },
+}
+
+impl Service {
+    /// Starts on the embedded engine.
+    pub async fn start(config: Config, guards: Guards) -> Result<Self, ServiceError> {
+        let address = config.server.listen;
+        let connections_max = config.server.connections_max;
+        let (app, lock) = App::embedded(config, guards)?;
+        let app = Arc::new(app);
+        let router = router(Arc::clone(&app), telemetry::start_metrics());
+        let listening = listen(address, connections_max, router)
+            .await
+            .map_err(|cause| ServiceError::Listen { address, cause })?;
+        let stop = CancellationToken::new();
+        let background = vec![
+            tokio::spawn(recovering::follow(Arc::clone(&app), stop.clone())),
+            tokio::spawn(recovering::run(Arc::clone(&app), stop.clone())),
+        ];
+        tracing::info!(address = %listening.address, "saveguard listens");
+        Ok(Self { app, listening, background, stop, _lock: lock })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.listening.address
+    }
+
+    /// Ends in order. Returns how many saves could not be finished in time; they are taken up by the next start.
+    pub async fn stop(self) -> usize {
+        let stopping = &self.app.config.stopping;
+        self.app.stop_being_ready();
+        tracing::info!("saveguard is stopping: newcomers are told to come back");
+        tokio::time::sleep(stopping.notice).await;
+        let deadline = Instant::now() + stopping.drain;
+        let mut left = 0;
+        for lanes in [&self.app.arrivals, &self.app.saves, &self.app.publications] {
+            let drained = lanes.drain_within(deadline.saturating_duration_since(Instant::now())).await;
+            left += drained.stopped();
+        }
+        self.stop.cancel();
+        for task in self.background {
+            task.abort();
+            let _ = task.await;
+        }
+        self.listening.stop().await;
+        if left == 0 {
+            tracing::info!("saveguard has stopped; nothing was left");
+        } else {
+            tracing::warn!(left, "saveguard has stopped; unfinished work is taken up by the next start");
+        }
+        left
+    }
+}
