@@ -103,7 +103,8 @@ impl FolderLock {
         let folder = data.display().to_string();
         let failed = |cause| StartError::Folder { folder: folder.clone(), cause };
         std::fs::create_dir_all(data).map_err(failed)?;
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(data.join("lock")).map_err(failed)?;
+        let file =
+            std::fs::OpenOptions::new().create(true).append(true).open(data.join("lock")).map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
             Err(std::fs::TryLockError::WouldBlock) => Err(StartError::InUse { folder }),
@@ -182,7 +183,8 @@ impl App {
         let ledger = SqliteLedger::open(&data.join("ledger.sqlite"), &options)
             .map_err(|cause| StartError::Ledger { folder: folder.clone(), cause })?;
         let signals: Arc<dyn Signals> = Arc::new(LocalSignals::default());
-        let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) = (Arc::new(SystemClock), Arc::new(SystemRandom));
+        let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) =
+            (Arc::new(SystemClock), Arc::new(SystemRandom));
         let tokens = Arc::new(Tokens::new(&config.document_server.secrets));
         let sources = (Arc::clone(&clock), Arc::clone(&random));
         let editor = OnlyOffice::new(&config, Arc::clone(&tokens), Arc::clone(&signals), sources)?;

@@ -41,7 +41,8 @@ pub fn start_logging(log: &Log) {
 
 /// Starts metrics; the handle renders them.
 pub fn start_metrics() -> PrometheusHandle {
-    let seconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 120.0];
+    let seconds =
+        [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 120.0];
     let builder = PrometheusBuilder::new();
     let builder = match builder.set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &seconds) {
         Ok(builder) => builder,

@@ -46,7 +46,8 @@ struct Ports {
 
 pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let folder = arguments.folder;
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let ports = ports(&folder, arguments.port)?;
     let config = config(&folder, ports)?;
     telemetry::start_logging(&config.log);
@@ -54,7 +55,10 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let service = Service::start(config, Guards::ALL).await.context("the demo cannot start")?;
     bring_samples(&service.app).await.context("the sample documents could not be brought in")?;
     print(&link(&service.app));
-    tell(&format!("\nOpen this link in a browser. The demo keeps its state in {}; Ctrl-C ends it.", folder.display()));
+    tell(&format!(
+        "\nOpen this link in a browser. The demo keeps its state in {}; Ctrl-C ends it.",
+        folder.display()
+    ));
     told_to_stop().await?;
     tell("Ending: open editors save first …");
     end(editor, service).await
@@ -71,12 +75,14 @@ async fn end(editor: Running, service: Service) -> anyhow::Result<ExitCode> {
 
 fn ports(folder: &Path, wanted: u16) -> anyhow::Result<Ports> {
     let file = folder.join("ports.toml");
-    let known: Option<Ports> = std::fs::read_to_string(&file).ok().and_then(|text| toml::from_str(&text).ok());
+    let known: Option<Ports> =
+        std::fs::read_to_string(&file).ok().and_then(|text| toml::from_str(&text).ok());
     let ports = match known {
         Some(ports) if is_free(ports.saveguard) && is_free(ports.document_server) => ports,
         _ => Ports { saveguard: free_port(wanted)?, document_server: free_port(0)? },
     };
-    std::fs::write(&file, toml::to_string(&ports)?).with_context(|| format!("cannot write {}", file.display()))?;
+    std::fs::write(&file, toml::to_string(&ports)?)
+        .with_context(|| format!("cannot write {}", file.display()))?;
     Ok(ports)
 }
 
@@ -127,7 +133,8 @@ async fn bring_samples(app: &Arc<App>) -> anyhow::Result<()> {
     let created_at = app.now();
     let new = Company { id: company.clone(), name: "Demo company".to_owned(), created_at };
     unless_there(app.ledger.create_company(&new).await)?;
-    let new = Project { company: company.clone(), id: project.clone(), name: "Samples".to_owned(), created_at };
+    let new =
+        Project { company: company.clone(), id: project.clone(), name: "Samples".to_owned(), created_at };
     unless_there(app.ledger.create_project(&new).await)?;
     for (id, name, bytes) in samples() {
         let new = Upload {

@@ -22,7 +22,8 @@ pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<
     let url = format!("http://{}/api/v1/operations/lanes", config.server.listen);
     let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(10)).build()?;
     let response = client.get(&url).bearer_auth(operator_token(&config)).send().await;
-    let response = response.with_context(|| format!("the service does not answer on {}", config.server.listen))?;
+    let response =
+        response.with_context(|| format!("the service does not answer on {}", config.server.listen))?;
     if !response.status().is_success() {
         bail!("the service answered {} for {url}", response.status());
     }
@@ -31,7 +32,8 @@ pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<
         print(text.trim());
         return Ok(ExitCode::SUCCESS);
     }
-    let view: LanesView = serde_json::from_str(&text).context("the service answered something else than lanes")?;
+    let view: LanesView =
+        serde_json::from_str(&text).context("the service answered something else than lanes")?;
     show(&view);
     Ok(ExitCode::SUCCESS)
 }

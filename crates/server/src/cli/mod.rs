@@ -21,7 +21,11 @@ use crate::telemetry;
 
 /// The safe place ONLYOFFICE saves to.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 110, after_help = "Without a command the service is started, as with `serve`.")]
+#[command(
+    version,
+    max_term_width = 110,
+    after_help = "Without a command the service is started, as with `serve`."
+)]
 struct Arguments {
     /// The configuration file (see `saveguard config`). Default: saveguard.toml in this folder, if there is one.
     #[arg(long, short, global = true, env = "SAVEGUARD_CONFIG", value_name = "FILE")]

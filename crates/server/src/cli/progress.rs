@@ -29,7 +29,8 @@ impl Bar {
 impl Progress for Bar {
     fn begin(&self, part: &'static str, count: u64) {
         let bar = if count > 0 { ProgressBar::new(count) } else { ProgressBar::new_spinner() };
-        let template = if count > 0 { "{msg:16} {bar:40} {pos}/{len} {eta}" } else { "{msg:16} {spinner} {pos}" };
+        let template =
+            if count > 0 { "{msg:16} {bar:40} {pos}/{len} {eta}" } else { "{msg:16} {spinner} {pos}" };
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }

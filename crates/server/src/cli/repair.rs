@@ -21,14 +21,18 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let (app, _lock) = App::embedded(config, Guards::ALL).context("the data folder cannot be opened for repair")?;
+    let (app, _lock) =
+        App::embedded(config, Guards::ALL).context("the data folder cannot be opened for repair")?;
     let app = Arc::new(app);
     let bar = Bar::default();
     let repaired = repair(&app, &bar).await.context("the repair could not be finished")?;
     let report = verify(&app, ReadData::No, &bar).await.context("the data could not be verified")?;
     bar.finish();
     if arguments.json {
-        print(&json!({ "repaired": repaired, "clean": report.is_clean(), "findings": report.findings }).to_string());
+        print(
+            &json!({ "repaired": repaired, "clean": report.is_clean(), "findings": report.findings })
+                .to_string(),
+        );
     } else {
         tell(&format!(
             "Published {}, finished {} owed saves, adopted {} blobs.",

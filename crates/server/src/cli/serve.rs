@@ -46,10 +46,15 @@ mod torture {
             let (step, hit) = text.rsplit_once(':').context("CRASH_AT is step:hit")?;
             anyhow::Ok((step.to_owned(), hit.parse().context("the hit is a number")?))
         });
-        steps::install(steps::Plan { crash_at: crash_at.transpose()?, list_in: variable("LIST_STEPS").map(Into::into) });
+        steps::install(steps::Plan {
+            crash_at: crash_at.transpose()?,
+            list_in: variable("LIST_STEPS").map(Into::into),
+        });
         match variable("MUTANT") {
             None => Ok(Guards::ALL),
-            Some(mutant) => Guards::without(&mutant).with_context(|| format!("there is no mutant `{mutant}`")),
+            Some(mutant) => {
+                Guards::without(&mutant).with_context(|| format!("there is no mutant `{mutant}`"))
+            }
         }
     }
 }

@@ -30,7 +30,8 @@ impl Generated {
             Ok(current) => Some(Secrets { current, previous }),
             Err(cause) => {
                 let folder = self.folder.display();
-                mistakes.push(format!("`{section}.secret` is not set and none can be kept in {folder}: {cause}"));
+                mistakes
+                    .push(format!("`{section}.secret` is not set and none can be kept in {folder}: {cause}"));
                 None
             }
         }

@@ -191,7 +191,8 @@ impl Config {
 }
 
 fn read_table(file: &Path) -> Result<toml::Table, String> {
-    let text = std::fs::read_to_string(file).map_err(|cause| format!("{} cannot be read: {cause}", file.display()))?;
+    let text = std::fs::read_to_string(file)
+        .map_err(|cause| format!("{} cannot be read: {cause}", file.display()))?;
     text.parse().map_err(|cause: toml::de::Error| format!("{}: {}", file.display(), cause.to_string().trim()))
 }
 
@@ -218,7 +219,11 @@ impl Partial {
             opening: read_opening(&mut reader.section("opening")),
             saving: read_saving(&mut reader.section("saving")),
             recovering: Recovering {
-                interval: reader.section("recovering").duration("interval_seconds", Duration::from_secs(60), (1, 3600)),
+                interval: reader.section("recovering").duration(
+                    "interval_seconds",
+                    Duration::from_secs(60),
+                    (1, 3600),
+                ),
             },
             stopping: read_stopping(&mut reader.section("stopping")),
             log: read_log(&mut reader.section("log")),
@@ -227,13 +232,15 @@ impl Partial {
 
     fn complete(self, mistakes: &mut Vec<String>) -> Option<Config> {
         let server = self.server?;
-        let (public_url, internal_url, download_origins, jwt_header, command_timeout) = self.document_server?;
+        let (public_url, internal_url, download_origins, jwt_header, command_timeout) =
+            self.document_server?;
         if !mistakes.is_empty() {
             // Nothing is written to the data folder for a configuration that will not be used.
             return None;
         }
         let mut generated = generated::Generated::new(&server.data);
-        let document_server_secrets = generated.complete("document_server", self.document_server_secrets, mistakes)?;
+        let document_server_secrets =
+            generated.complete("document_server", self.document_server_secrets, mistakes)?;
         let api_secrets = generated.complete("api", self.api_secrets, mistakes)?;
         Some(Config {
             document_server: DocumentServer {
@@ -262,7 +269,10 @@ fn read_server(section: &mut Section<'_>) -> Option<Server> {
     let here = format!("http://localhost:{}", listen.port());
     let environment = section.text("environment", "prod");
     let Some(environment) = Environment::parse(&environment) else {
-        section.mistake("environment", &format!("is `{environment}`; it must be 1 to 16 letters, digits or `-`"));
+        section.mistake(
+            "environment",
+            &format!("is `{environment}`; it must be 1 to 16 letters, digits or `-`"),
+        );
         return None;
     };
     Some(Server {
@@ -276,9 +286,12 @@ fn read_server(section: &mut Section<'_>) -> Option<Server> {
     })
 }
 
-fn read_document_server(section: &mut Section<'_>) -> Option<(Url, Url, Vec<Url>, http::HeaderName, Duration)> {
+fn read_document_server(
+    section: &mut Section<'_>,
+) -> Option<(Url, Url, Vec<Url>, http::HeaderName, Duration)> {
     let public_url = section.url("public_url", "http://localhost:8000");
-    let internal_default = public_url.as_ref().map_or_else(|| "http://localhost:8000".to_owned(), Url::to_string);
+    let internal_default =
+        public_url.as_ref().map_or_else(|| "http://localhost:8000".to_owned(), Url::to_string);
     let internal_url = section.url("internal_url", &internal_default);
     let origins = section.urls("download_origins");
     let header = section.parse("jwt_header", http::header::AUTHORIZATION, |text| {
@@ -311,9 +324,14 @@ fn read_saving(section: &mut Section<'_>) -> Saving {
         fetch_spread: section.duration("fetch_spread_ms", Duration::from_secs(10), (0, 60_000)),
         fetch_within: section.duration("fetch_seconds", Duration::from_secs(120), (1, 800)),
         fetch_bytes_max: section.whole("fetch_mib_max", 1024, (1, 10_240)) * MIB,
-        fetch_parallel_max: usize::try_from(section.whole("fetch_parallel_max", 64, (1, 10_000))).unwrap_or(64),
-        identity_window: SignedDuration::try_from(section.duration("identity_window_seconds", minutes(15), (1, 86_400)))
-            .unwrap_or(SignedDuration::from_mins(15)),
+        fetch_parallel_max: usize::try_from(section.whole("fetch_parallel_max", 64, (1, 10_000)))
+            .unwrap_or(64),
+        identity_window: SignedDuration::try_from(section.duration(
+            "identity_window_seconds",
+            minutes(15),
+            (1, 86_400),
+        ))
+        .unwrap_or(SignedDuration::from_mins(15)),
     }
 }
 
@@ -326,7 +344,11 @@ fn read_stopping(section: &mut Section<'_>) -> Stopping {
 
 fn read_log(section: &mut Section<'_>) -> Log {
     Log {
-        format: section.choice("format", LogFormat::Text, &[("text", LogFormat::Text), ("json", LogFormat::Json)]),
+        format: section.choice(
+            "format",
+            LogFormat::Text,
+            &[("text", LogFormat::Text), ("json", LogFormat::Json)],
+        ),
         filter: section.text("filter", "info"),
     }
 }

@@ -52,7 +52,10 @@ impl Reader {
         for (section, value) in &self.file {
             match value {
                 Value::Table(table) => unknown.extend(
-                    table.keys().filter(|name| !self.is_known(section, name)).map(|name| (section.clone(), name.clone())),
+                    table
+                        .keys()
+                        .filter(|name| !self.is_known(section, name))
+                        .map(|name| (section.clone(), name.clone())),
                 ),
                 _ => self.mistakes.push(format!("`{section}` stands outside of a section")),
             }
@@ -61,7 +64,8 @@ impl Reader {
             let hint = self.nearest(&section, &name);
             self.mistakes.push(format!("there is no setting `{section}.{name}`{hint}"));
         }
-        let variables: Vec<_> = self.environment.keys().filter(|name| !self.is_known_variable(name)).cloned().collect();
+        let variables: Vec<_> =
+            self.environment.keys().filter(|name| !self.is_known_variable(name)).cloned().collect();
         for variable in variables {
             self.mistakes.push(format!("the variable {variable} is no setting"));
         }
@@ -82,7 +86,9 @@ impl Reader {
             distance(known_name, name) + if known_section == section { 0 } else { 2 }
         });
         match best {
-            Some((section, known)) if distance(known, name) <= 3 => format!("; did you mean `{section}.{known}`?"),
+            Some((section, known)) if distance(known, name) <= 3 => {
+                format!("; did you mean `{section}.{known}`?")
+            }
             _ => String::new(),
         }
     }
@@ -110,7 +116,12 @@ fn distance(one: &str, other: &str) -> usize {
 
 impl Section<'_> {
     /// Reads a setting that can be parsed from text; a mistake yields the default and is remembered.
-    pub(super) fn parse<T>(&mut self, name: &str, default: T, parse: impl Fn(&str) -> Result<T, String>) -> T {
+    pub(super) fn parse<T>(
+        &mut self,
+        name: &str,
+        default: T,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> T {
         match self.raw(name) {
             None => default,
             Some(text) => match parse(&text) {
@@ -155,7 +166,8 @@ impl Section<'_> {
         let unit = if name.ends_with("_ms") { Duration::from_millis(1) } else { Duration::from_secs(1) };
         self.parse(name, default, |text| {
             let count = parse_whole(text, (least, most))?;
-            unit.checked_mul(u32::try_from(count).map_err(|_| "is too large".to_owned())?).ok_or_else(|| "is too large".to_owned())
+            unit.checked_mul(u32::try_from(count).map_err(|_| "is too large".to_owned())?)
+                .ok_or_else(|| "is too large".to_owned())
         })
     }
 
@@ -202,7 +214,12 @@ impl Section<'_> {
     fn list(&mut self, name: &str) -> Vec<String> {
         self.note(name);
         if let Some(text) = self.reader.environment.get(&variable_of(self.name, name)) {
-            return text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect();
+            return text
+                .split(',')
+                .map(str::trim)
+                .filter(|part| !part.is_empty())
+                .map(str::to_owned)
+                .collect();
         }
         match self.reader.file.get(self.name).and_then(|section| section.get(name)) {
             None => Vec::new(),
@@ -250,7 +267,10 @@ fn parse_whole(text: &str, (least, most): (u64, u64)) -> Result<u64, String> {
 
 fn parse_url(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|cause| format!("is `{text}`, which is no URL: {cause}"))?;
-    let is_plain = url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
+    let is_plain = url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none();
     match url.scheme() {
         "http" | "https" if url.has_host() && is_plain => Ok(url),
         _ => Err(format!("is `{text}`; it must be a plain http or https URL")),

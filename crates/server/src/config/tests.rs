@@ -3,7 +3,8 @@
 use super::*;
 
 fn load(text: &str, variables: &[(&str, &str)]) -> Result<Config, Mistakes> {
-    let environment = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let environment =
+        variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Config::from_sources(text.parse().unwrap(), environment)
 }
 
@@ -108,11 +109,9 @@ fn secrets_come_from_files_too_and_two_count_during_a_rotation() {
     let file = folder.path().join("secret.txt");
     std::fs::write(&file, format!("{}\n", "n".repeat(40))).unwrap();
 
-    let config = load_in(
-        &folder,
-        &format!("[api]\nsecret_file = {file:?}\nprevious_secret = \"{}\"", "o".repeat(32)),
-    )
-    .unwrap();
+    let config =
+        load_in(&folder, &format!("[api]\nsecret_file = {file:?}\nprevious_secret = \"{}\"", "o".repeat(32)))
+            .unwrap();
 
     assert_eq!(config.api.secrets.all().count(), 2);
     assert_eq!(config.api.secrets.current.as_bytes(), "n".repeat(40).as_bytes());

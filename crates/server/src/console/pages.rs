@@ -190,11 +190,19 @@ struct Editor {
     api_url: String,
 }
 
-async fn edit(state: State<Arc<App>>, session: Option<Signed>, id: Path<String>) -> Result<Response, Problem> {
+async fn edit(
+    state: State<Arc<App>>,
+    session: Option<Signed>,
+    id: Path<String>,
+) -> Result<Response, Problem> {
     editor(state, session, id, Mode::Edit).await
 }
 
-async fn view(state: State<Arc<App>>, session: Option<Signed>, id: Path<String>) -> Result<Response, Problem> {
+async fn view(
+    state: State<Arc<App>>,
+    session: Option<Signed>,
+    id: Path<String>,
+) -> Result<Response, Problem> {
     editor(state, session, id, Mode::View).await
 }
 
@@ -231,8 +239,12 @@ struct Signed(Session);
 impl axum::extract::OptionalFromRequestParts<Arc<App>> for Signed {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut http::request::Parts, app: &Arc<App>) -> Result<Option<Self>, Problem> {
-        let session = <Session as axum::extract::FromRequestParts<Arc<App>>>::from_request_parts(parts, app).await;
+    async fn from_request_parts(
+        parts: &mut http::request::Parts,
+        app: &Arc<App>,
+    ) -> Result<Option<Self>, Problem> {
+        let session =
+            <Session as axum::extract::FromRequestParts<Arc<App>>>::from_request_parts(parts, app).await;
         Ok(session.ok().map(Self))
     }
 }

@@ -42,7 +42,10 @@ pub(super) async fn sign_in(State(app): State<Arc<App>>, Query(query): Query<Sig
 
 /// Only paths of ours are gone to.
 fn local(next: &str) -> String {
-    let is_ours = next.starts_with('/') && !next.starts_with("//") && !next.contains('\\') && !next.chars().any(char::is_control);
+    let is_ours = next.starts_with('/')
+        && !next.starts_with("//")
+        && !next.contains('\\')
+        && !next.chars().any(char::is_control);
     if is_ours { next.to_owned() } else { "/".to_owned() }
 }
 

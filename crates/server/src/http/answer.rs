@@ -66,12 +66,22 @@ impl Problem {
 
     /// No such thing, or none this caller may know of: both look exactly alike.
     pub fn not_found() -> Self {
-        Self::new(StatusCode::NOT_FOUND, Code::NotFound, "There is no such thing here.", "Check the id and your token's companies.")
+        Self::new(
+            StatusCode::NOT_FOUND,
+            Code::NotFound,
+            "There is no such thing here.",
+            "Check the id and your token's companies.",
+        )
     }
 
     /// The request cannot be understood.
     pub fn bad_request(detail: impl Into<String>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, Code::BadRequest, detail, "Correct the request; the API description is at /api/openapi.json.")
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            Code::BadRequest,
+            detail,
+            "Correct the request; the API description is at /api/openapi.json.",
+        )
     }
 
     /// No valid token.
@@ -86,31 +96,52 @@ impl Problem {
 
     /// The token does not allow this.
     pub fn forbidden() -> Self {
-        Self::new(StatusCode::FORBIDDEN, Code::Forbidden, "Your token's role does not allow this.", "Ask with a token of another role.")
+        Self::new(
+            StatusCode::FORBIDDEN,
+            Code::Forbidden,
+            "Your token's role does not allow this.",
+            "Ask with a token of another role.",
+        )
     }
 
     /// Stopping or overloaded.
     pub fn unavailable(detail: &str) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, detail, "Try again in a moment.").retry_after(2)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, detail, "Try again in a moment.")
+            .retry_after(2)
     }
 
     /// Too many bytes.
     pub fn too_large(limit_bytes: u64) -> Self {
         let detail = format!("The request is larger than {limit_bytes} bytes.");
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, Code::TooLarge, detail, "Send less, or raise the limit in the configuration.")
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            Code::TooLarge,
+            detail,
+            "Send less, or raise the limit in the configuration.",
+        )
     }
 
     /// The store cannot take it now.
     pub fn store(error: &dyn std::error::Error) -> Self {
         tracing::error!(error = %report(error), "a request failed on the store");
         let detail = "The store cannot do this now; nothing was changed.";
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, Code::StoreWriteFailed, detail, "Try again in a moment; `saveguard doctor` names the cause.")
-            .retry_after(2)
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            Code::StoreWriteFailed,
+            detail,
+            "Try again in a moment; `saveguard doctor` names the cause.",
+        )
+        .retry_after(2)
     }
 
     /// A name that is not allowed.
     pub fn name(refused: NameRefused) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, Code::PathTraversal, format!("The name is not allowed: {refused}."), "Choose a plain file name.")
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            Code::PathTraversal,
+            format!("The name is not allowed: {refused}."),
+            "Choose a plain file name.",
+        )
     }
 
     /// An id that is not allowed.
@@ -124,7 +155,9 @@ impl IntoResponse for Problem {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let retry_after = self.retry_after_seconds;
         let mut response = (status, Json(self)).into_response();
-        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        response
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -146,16 +179,21 @@ impl From<OpenError> for Problem {
                 "Try again in a few seconds; the newest version will open.",
             )
             .retry_after(3),
-            OpenError::ServerAway => Self::unavailable("The Document Server cannot be reached, and only it knows whether unsaved work is left."),
+            OpenError::ServerAway => Self::unavailable(
+                "The Document Server cannot be reached, and only it knows whether unsaved work is left.",
+            ),
             OpenError::NotWhole { reason } => Self::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 Code::SaveValidationFailed,
                 format!("The file is not whole: {reason}."),
                 "Upload the file again from its source.",
             ),
-            OpenError::Exists { what } => {
-                Self::new(StatusCode::CONFLICT, Code::AlreadyExists, format!("{what} exists already."), "Choose another id, or use the existing one.")
-            }
+            OpenError::Exists { what } => Self::new(
+                StatusCode::CONFLICT,
+                Code::AlreadyExists,
+                format!("{what} exists already."),
+                "Choose another id, or use the existing one.",
+            ),
             OpenError::TooLarge { limit_bytes } => Self::too_large(limit_bytes),
             OpenError::BrokenOff => Self::bad_request("The upload broke off."),
             OpenError::Stream(refused) => refused.into(),

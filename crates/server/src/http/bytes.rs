@@ -24,7 +24,12 @@ enum Asked {
 }
 
 /// Sends a blob, or the part that was asked for.
-pub(super) async fn send(app: &App, request: &HeaderMap, blob: &BlobFacts, name: &str) -> Result<Response, Problem> {
+pub(super) async fn send(
+    app: &App,
+    request: &HeaderMap,
+    blob: &BlobFacts,
+    name: &str,
+) -> Result<Response, Problem> {
     let etag = format!("\"{}\"", blob.digest);
     if request.get(header::IF_NONE_MATCH).is_some_and(|known| matches(known, &etag)) {
         return Ok(with_headers(StatusCode::NOT_MODIFIED.into_response(), &etag, name));
@@ -48,7 +53,11 @@ pub(super) async fn send(app: &App, request: &HeaderMap, blob: &BlobFacts, name:
     let mut response = (status, body).into_response();
     let headers = response.headers_mut();
     if let Some(range) = &range {
-        set(headers, header::CONTENT_RANGE, &format!("bytes {}-{}/{}", range.start, range.end - 1, blob.size_bytes));
+        set(
+            headers,
+            header::CONTENT_RANGE,
+            &format!("bytes {}-{}/{}", range.start, range.end - 1, blob.size_bytes),
+        );
     }
     let length = range.map_or(blob.size_bytes, |range| range.end - range.start);
     set(headers, header::CONTENT_LENGTH, &length.to_string());
@@ -57,7 +66,9 @@ pub(super) async fn send(app: &App, request: &HeaderMap, blob: &BlobFacts, name:
 }
 
 fn matches(known: &HeaderValue, etag: &str) -> bool {
-    known.to_str().is_ok_and(|known| known.split(',').any(|each| each.trim().trim_start_matches("W/") == etag || each.trim() == "*"))
+    known.to_str().is_ok_and(|known| {
+        known.split(',').any(|each| each.trim().trim_start_matches("W/") == etag || each.trim() == "*")
+    })
 }
 
 fn with_headers(mut response: Response, etag: &str, name: &str) -> Response {
@@ -81,7 +92,8 @@ fn set(headers: &mut HeaderMap, name: header::HeaderName, value: &str) {
 /// One range is served; anything else is answered with the whole, as the standard allows.
 fn asked(range: Option<&HeaderValue>, size_bytes: u64) -> Asked {
     let text = range.and_then(|value| value.to_str().ok()).and_then(|text| text.strip_prefix("bytes="));
-    let Some((first, last)) = text.filter(|text| !text.contains(',')).and_then(|text| text.split_once('-')) else {
+    let Some((first, last)) = text.filter(|text| !text.contains(',')).and_then(|text| text.split_once('-'))
+    else {
         return Asked::Whole;
     };
     let (first, last) = (first.trim(), last.trim());

@@ -33,7 +33,11 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(30);
         (status = 503, description = "DOC_003, DOC_004, DOC_005: repeat", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub(super) async fn receive(State(app): State<Arc<App>>, Path(document): Path<String>, request: Request) -> Response {
+pub(super) async fn receive(
+    State(app): State<Arc<App>>,
+    Path(document): Path<String>,
+    request: Request,
+) -> Response {
     let received = Instant::now();
     let (parts, body) = request.into_parts();
     let body = match read_body(body).await {
@@ -46,13 +50,16 @@ pub(super) async fn receive(State(app): State<Arc<App>>, Path(document): Path<St
         Err(refused) => return refuse(&refused),
     };
     let status = callback.status;
-    let is_readable = callback.key.parts().is_some_and(|parts| parts.environment == app.config.server.environment);
+    let is_readable =
+        callback.key.parts().is_some_and(|parts| parts.environment == app.config.server.environment);
     tracing::debug!(status, document, "a callback arrived");
     let reply = accept(&app, callback, received).await;
     steps::reached("save.answering");
     telemetry::callback_answered(status, word_for(reply), received.elapsed());
     match reply {
-        Reply::Answer(model::callbacks::Answer::TryAgain) if !is_readable => Problem::key_unreadable().into_response(),
+        Reply::Answer(model::callbacks::Answer::TryAgain) if !is_readable => {
+            Problem::key_unreadable().into_response()
+        }
         reply => to_document_server(reply),
     }
 }
@@ -61,7 +68,12 @@ async fn read_body(body: Body) -> Result<bytes::Bytes, Problem> {
     match tokio::time::timeout(BODY_TIME_MAX, axum::body::to_bytes(body, BODY_BYTES_MAX)).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(_)) => Err(Problem::too_large(BODY_BYTES_MAX as u64)),
-        Err(_) => Err(Problem::new(http::StatusCode::REQUEST_TIMEOUT, Code::BadRequest, "The request took too long.", "Send it in one go.")),
+        Err(_) => Err(Problem::new(
+            http::StatusCode::REQUEST_TIMEOUT,
+            Code::BadRequest,
+            "The request took too long.",
+            "Send it in one go.",
+        )),
     }
 }
 

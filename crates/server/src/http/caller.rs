@@ -44,7 +44,12 @@ struct Claims {
 
 impl Session {
     /// The document, if this caller may do this with it; a foreign one looks exactly like a missing one.
-    pub(crate) async fn document(&self, app: &App, id: &str, permission: Permission) -> Result<Document, Problem> {
+    pub(crate) async fn document(
+        &self,
+        app: &App,
+        id: &str,
+        permission: Permission,
+    ) -> Result<Document, Problem> {
         let id = DocumentId::parse(id).map_err(|refused| Problem::id(&refused))?;
         let document = app.ledger.document(&id).await?.ok_or_else(Problem::not_found)?;
         self.allow(permission, &document.company)?;
@@ -79,7 +84,9 @@ impl FromRequestParts<Arc<App>> for Session {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
         let now = app.now();
         if let Some(token) = bearer(&parts.headers) {
-            return verify(&keys(&app.config.api.secrets), token, now).map(Self).ok_or_else(Problem::unauthorized);
+            return verify(&keys(&app.config.api.secrets), token, now)
+                .map(Self)
+                .ok_or_else(Problem::unauthorized);
         }
         let token = cookie(&parts.headers).ok_or_else(Problem::unauthorized)?;
         let caller = PageTokens::new(&app.config).verify(token, now).ok_or_else(Problem::unauthorized)?;
@@ -96,7 +103,9 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 fn cookie(headers: &HeaderMap) -> Option<&str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    cookies.flat_map(|cookies| cookies.split(';')).find_map(|each| each.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+    cookies
+        .flat_map(|cookies| cookies.split(';'))
+        .find_map(|each| each.trim().strip_prefix(COOKIE)?.strip_prefix('='))
 }
 
 fn is_change(method: &Method) -> bool {
@@ -122,7 +131,8 @@ fn verify(keys: &[DecodingKey], token: &str, now: Timestamp) -> Option<Caller> {
     // Time is judged below, by the service's clock.
     validation.validate_exp = false;
     validation.validate_aud = false;
-    let claims = keys.iter().find_map(|key| jsonwebtoken::decode::<Claims>(token, key, &validation).ok())?.claims;
+    let claims =
+        keys.iter().find_map(|key| jsonwebtoken::decode::<Claims>(token, key, &validation).ok())?.claims;
     if claims.exp.saturating_add(CLOCK_TOLERANCE_SECONDS) <= now.as_second() || claims.sub.is_empty() {
         return None;
     }
@@ -166,8 +176,12 @@ pub fn sign_api_token(config: &Config, caller: &Caller, now: Timestamp, life: Du
 
 fn sign(key: &[u8], caller: &Caller, now: Timestamp, life: Duration) -> String {
     let exp = now.as_second().saturating_add(i64::try_from(life.as_secs()).unwrap_or(i64::MAX / 2));
-    jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims_of(caller, exp), &EncodingKey::from_secret(key))
-        .unwrap_or_default()
+    jsonwebtoken::encode(
+        &Header::new(Algorithm::HS256),
+        &claims_of(caller, exp),
+        &EncodingKey::from_secret(key),
+    )
+    .unwrap_or_default()
 }
 
 /// Cookies of our own pages.
@@ -178,7 +192,9 @@ pub struct PageTokens {
 impl PageTokens {
     /// Derives the keys.
     pub fn new(config: &Config) -> Self {
-        Self { keys: config.api.secrets.all().map(|secret| derive(secret.as_bytes(), PAGE_PURPOSE)).collect() }
+        Self {
+            keys: config.api.secrets.all().map(|secret| derive(secret.as_bytes(), PAGE_PURPOSE)).collect(),
+        }
     }
 
     /// The caller of a cookie.
@@ -208,7 +224,10 @@ mod tests {
     fn the_companies_claim_is_a_list_or_a_star_and_nothing_else() {
         use serde_json::json;
         assert_eq!(companies(&json!("*")), Some(Companies::All));
-        assert_eq!(companies(&json!(["acme"])), Some(Companies::Only(vec![CompanyId::parse("acme").unwrap()])));
+        assert_eq!(
+            companies(&json!(["acme"])),
+            Some(Companies::Only(vec![CompanyId::parse("acme").unwrap()]))
+        );
         assert_eq!(companies(&Value::Null), Some(Companies::Only(Vec::new())));
         for strange in [json!("acme"), json!(1), json!(["../x"]), json!([1]), json!({})] {
             assert_eq!(companies(&strange), None, "{strange}");

@@ -60,11 +60,15 @@ pub(super) struct NewNamed {
 impl NewNamed {
     fn name(&self) -> Result<String, Problem> {
         let name = self.name.trim();
-        let is_plain = !name.is_empty() && name.chars().count() <= NAME_CHARACTERS_MAX && !name.chars().any(char::is_control);
+        let is_plain = !name.is_empty()
+            && name.chars().count() <= NAME_CHARACTERS_MAX
+            && !name.chars().any(char::is_control);
         if is_plain {
             Ok(name.to_owned())
         } else {
-            Err(Problem::bad_request(format!("A name needs 1 to {NAME_CHARACTERS_MAX} characters and no control characters.")))
+            Err(Problem::bad_request(format!(
+                "A name needs 1 to {NAME_CHARACTERS_MAX} characters and no control characters."
+            )))
         }
     }
 }
@@ -89,7 +93,10 @@ pub(super) fn company_id(text: &str) -> Result<CompanyId, Problem> {
 /// The companies this caller may see.
 #[utoipa::path(get, path = "/api/v1/companies", tag = "companies", security(("bearer" = [])),
     responses((status = 200, body = [CompanyView]), (status = 401, body = Problem, content_type = "application/problem+json")))]
-pub(super) async fn list_companies(State(app): State<Arc<App>>, session: Session) -> Result<Json<Vec<CompanyView>>, Problem> {
+pub(super) async fn list_companies(
+    State(app): State<Arc<App>>,
+    session: Session,
+) -> Result<Json<Vec<CompanyView>>, Problem> {
     let mut companies = app.ledger.companies().await?;
     companies.retain(|company| session.allow(Permission::View, &company.id).is_ok());
     Ok(Json(companies.into_iter().map(company_view).collect()))

@@ -190,8 +190,10 @@ pub(super) async fn list_documents(
 ) -> Result<Json<Vec<DocumentView>>, Problem> {
     let company = company_id(&company)?;
     session.allow(Permission::View, &company)?;
-    let project = query.project.map(|id| ProjectId::parse(&id)).transpose().map_err(|refused| Problem::id(&refused))?;
-    let after = query.after.map(|id| DocumentId::parse(&id)).transpose().map_err(|refused| Problem::id(&refused))?;
+    let project =
+        query.project.map(|id| ProjectId::parse(&id)).transpose().map_err(|refused| Problem::id(&refused))?;
+    let after =
+        query.after.map(|id| DocumentId::parse(&id)).transpose().map_err(|refused| Problem::id(&refused))?;
     let limit = query.limit.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX);
     let documents = app.ledger.documents(&DocumentPage { company, project, after, limit }).await?;
     Ok(Json(documents.into_iter().map(Into::into).collect()))
@@ -242,7 +244,9 @@ pub(super) async fn read_content(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = session.document(&app, &document, Permission::View).await?;
-    let label = query.version.map(|text| Label::parse(&text).ok_or_else(|| Problem::bad_request("A version is a number like 14 or 14.2.")));
+    let label = query.version.map(|text| {
+        Label::parse(&text).ok_or_else(|| Problem::bad_request("A version is a number like 14 or 14.2."))
+    });
     let content = version(&app, &document, label.transpose()?).await?;
     let mut response = send(&app, &headers, &content.blob, document.name.as_str()).await?;
     if let Ok(label) = http::HeaderValue::from_str(&content.label.to_string()) {

@@ -86,7 +86,8 @@ pub(super) async fn read_kept(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = session.document(&app, &document, Permission::View).await?;
-    let copy = app.ledger.kept_copy(number).await?.filter(|copy| copy.document.as_ref() == Some(&document.id));
+    let copy =
+        app.ledger.kept_copy(number).await?.filter(|copy| copy.document.as_ref() == Some(&document.id));
     let copy = copy.ok_or_else(Problem::not_found)?;
     send(&app, &headers, &copy.blob, document.name.as_str()).await
 }

@@ -46,7 +46,11 @@ impl Listening {
 }
 
 /// Starts to serve.
-pub async fn listen(address: SocketAddr, connections_max: usize, router: Router) -> std::io::Result<Listening> {
+pub async fn listen(
+    address: SocketAddr,
+    connections_max: usize,
+    router: Router,
+) -> std::io::Result<Listening> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
     let stop = CancellationToken::new();
@@ -85,7 +89,9 @@ type Connection<S> = hyper::server::conn::http1::Connection<TokioIo<TcpStream>, 
 fn serve(
     stream: TcpStream,
     router: Router,
-) -> Connection<impl hyper::service::Service<Request<Incoming>, Response = Response<Body>, Error = Closed, Future: Send>> {
+) -> Connection<
+    impl hyper::service::Service<Request<Incoming>, Response = Response<Body>, Error = Closed, Future: Send>,
+> {
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: Request<Incoming>| {
         let router = router.clone();

@@ -55,7 +55,10 @@ pub(crate) struct LaneView {
 /// The lanes: depth and age of each.
 #[utoipa::path(get, path = "/api/v1/operations/lanes", tag = "operations", security(("bearer" = [])),
     responses((status = 200, body = LanesView), (status = 403, body = Problem, content_type = "application/problem+json")))]
-pub(super) async fn list_lanes(State(app): State<Arc<App>>, session: Session) -> Result<Json<LanesView>, Problem> {
+pub(super) async fn list_lanes(
+    State(app): State<Arc<App>>,
+    session: Session,
+) -> Result<Json<LanesView>, Problem> {
     session.allow_operating()?;
     let lines = [("arrivals", &app.arrivals), ("saves", &app.saves), ("publications", &app.publications)];
     let mut lanes: Vec<LaneView> = lines.into_iter().flat_map(|(line, lanes)| view(line, lanes)).collect();
@@ -112,7 +115,10 @@ pub(super) struct StatusView {
 /// Counts of everything.
 #[utoipa::path(get, path = "/api/v1/operations/status", tag = "operations", security(("bearer" = [])),
     responses((status = 200, body = StatusView), (status = 403, body = Problem, content_type = "application/problem+json")))]
-pub(super) async fn status(State(app): State<Arc<App>>, session: Session) -> Result<Json<StatusView>, Problem> {
+pub(super) async fn status(
+    State(app): State<Arc<App>>,
+    session: Session,
+) -> Result<Json<StatusView>, Problem> {
     session.allow_operating()?;
     let totals = app.ledger.totals().await?;
     Ok(Json(StatusView {

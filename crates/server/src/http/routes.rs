@@ -93,5 +93,11 @@ async fn turn_newcomers_away(State(app): State<Arc<App>>, request: Request, next
 fn panicked(_panic: Box<dyn Any + Send>) -> Response {
     tracing::error!("a handler panicked");
     let detail = "Something failed on our side; it was logged.";
-    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal, detail, "Try again; if it stays, report it.").into_response()
+    Problem::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        Code::Internal,
+        detail,
+        "Try again; if it stays, report it.",
+    )
+    .into_response()
 }

@@ -32,7 +32,12 @@ pub struct Configured {
 }
 
 /// Prepares an editor for somebody.
-pub async fn configure(app: &Arc<App>, document: &Document, user: &Author, mode: Mode) -> Result<Configured, OpenError> {
+pub async fn configure(
+    app: &Arc<App>,
+    document: &Document,
+    user: &Author,
+    mode: Mode,
+) -> Result<Configured, OpenError> {
     let keyed = match mode {
         Mode::Edit => edit_key(app, &document.id, user).await,
         Mode::View => view_key(app, document).await,
@@ -66,7 +71,8 @@ fn known_type(file_type: &str) -> Option<&str> {
 
 fn internal_url(app: &App, path: &str, token: Option<&str>) -> Result<Url, OpenError> {
     let base = app.config.server.internal_url.as_str().trim_end_matches('/');
-    let mut url = Url::parse(&format!("{base}/{path}")).map_err(|_| OpenError::NotFound { what: path.to_owned() })?;
+    let mut url =
+        Url::parse(&format!("{base}/{path}")).map_err(|_| OpenError::NotFound { what: path.to_owned() })?;
     if let Some(token) = token {
         url.query_pairs_mut().append_pair("token", token);
     }
@@ -88,7 +94,11 @@ async fn view_key(app: &App, document: &Document) -> Result<(EditorKey, Label), 
 }
 
 /// Rules, does what the rule says, and rules again, until there is a key or the time is up.
-async fn edit_key(app: &Arc<App>, document: &DocumentId, user: &Author) -> Result<(EditorKey, Label), OpenError> {
+async fn edit_key(
+    app: &Arc<App>,
+    document: &DocumentId,
+    user: &Author,
+) -> Result<(EditorKey, Label), OpenError> {
     let deadline = Instant::now() + app.config.opening.wait;
     let mut knowledge = None;
     loop {

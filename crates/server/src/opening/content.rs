@@ -17,7 +17,8 @@ use crate::app::App;
 pub async fn version(app: &App, document: &Document, label: Option<Label>) -> Result<Content, OpenError> {
     let label = label.unwrap_or(document.head);
     let content = app.ledger.content(&document.id, label).await?;
-    content.ok_or_else(|| OpenError::NotFound { what: format!("version {label} of document `{}`", document.id) })
+    content
+        .ok_or_else(|| OpenError::NotFound { what: format!("version {label} of document `{}`", document.id) })
 }
 
 /// Opens a blob for reading: a part of it, or the whole, verified.

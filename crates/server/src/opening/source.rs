@@ -62,7 +62,8 @@ pub struct StreamTokens {
 impl StreamTokens {
     /// Derives the keys: a stream token can never pass for another token, nor another token for it.
     pub fn new(config: &Config) -> Self {
-        let keys: Vec<Vec<u8>> = config.api.secrets.all().map(|secret| derive(secret.as_bytes(), PURPOSE)).collect();
+        let keys: Vec<Vec<u8>> =
+            config.api.secrets.all().map(|secret| derive(secret.as_bytes(), PURPOSE)).collect();
         Self {
             signing: EncodingKey::from_secret(keys.first().map(Vec::as_slice).unwrap_or_default()),
             verifying: keys.iter().map(|key| DecodingKey::from_secret(key)).collect(),
@@ -82,7 +83,12 @@ impl StreamTokens {
     }
 
     /// What a token allows, if it is ours, for this document, and still valid.
-    pub fn verify(&self, token: &str, document: &DocumentId, now: Timestamp) -> Result<Streamed, StreamRefused> {
+    pub fn verify(
+        &self,
+        token: &str,
+        document: &DocumentId,
+        now: Timestamp,
+    ) -> Result<Streamed, StreamRefused> {
         let mut validation = Validation::new(Algorithm::HS256);
         // Time is judged below, by our own clock and without tolerance.
         validation.validate_exp = false;

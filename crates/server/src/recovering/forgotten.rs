@@ -38,7 +38,8 @@ pub(super) async fn collect_all(app: &Arc<App>) -> Result<(), RecoveryError> {
 /// The key and its document, if both are ours.
 async fn ours(app: &App, text: &str) -> Result<Option<(EditorKey, DocumentId)>, RecoveryError> {
     let named = EditorKey::parse(text).and_then(|key| key.parts().map(|parts| (key, parts)));
-    let Some((key, parts)) = named.filter(|(_, parts)| parts.environment == app.config.server.environment) else {
+    let Some((key, parts)) = named.filter(|(_, parts)| parts.environment == app.config.server.environment)
+    else {
         // Another installation may share the server, so this is no alarm by itself.
         telemetry::forgotten_ended("foreign");
         return Ok(None);
@@ -71,7 +72,11 @@ pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -
     read_back(app, &spooled.digest).await?;
     app.editor.delete_forgotten(key).await?;
     steps::reached("forgotten.deleted");
-    telemetry::forgotten_ended(if committed.ruling == Some(Ruling::NothingNew) { "known" } else { "collected" });
+    telemetry::forgotten_ended(if committed.ruling == Some(Ruling::NothingNew) {
+        "known"
+    } else {
+        "collected"
+    });
     tracing::warn!(document.id = %document, "a forgotten file of document {document} was collected");
     app.signals.announce(Signal::Settled(document.clone())).await;
     Ok(())

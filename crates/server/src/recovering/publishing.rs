@@ -58,7 +58,8 @@ async fn publish_head(app: &App, owed: &Owed) -> Result<(), RecoveryError> {
     let is_shown = app.tree.shown(&place).await?.is_some_and(|(digest, _)| digest == owed.digest);
     if !is_shown {
         let content = app.vault.open(&owed.digest, None).await?;
-        let publication = Publication { place: place.clone(), digest: owed.digest, backup_suffix: backup_suffix(owed) };
+        let publication =
+            Publication { place: place.clone(), digest: owed.digest, backup_suffix: backup_suffix(owed) };
         let replaced = app.tree.publish(&publication, content).await?;
         if let Some(replaced) = replaced {
             take_in_if_unknown(app, (&owed.document, &place), &replaced).await?;
@@ -104,7 +105,10 @@ async fn take_in_if_unknown(
     }
     let content = app.tree.open_backup(place, &replaced.backup).await?;
     let blob = bring_in(app, document, (content, &place.name.extension())).await?;
-    let kept = app.ledger.take_in_external(&ExternalChange { document: document.clone(), blob, at: app.now() }).await?;
+    let kept = app
+        .ledger
+        .take_in_external(&ExternalChange { document: document.clone(), blob, at: app.now() })
+        .await?;
     telemetry::alert("external-change");
     tracing::warn!(document.id = %document, kept, "the published file of document {document} had been changed from outside");
     Ok(())
@@ -118,10 +122,11 @@ async fn bring_in(
     let mut writer = app.spool.begin();
     let mut buffer = vec![0; 64 * 1024];
     loop {
-        let count = content.reader.read(&mut buffer).await.map_err(|cause| vault::VaultError::Unavailable {
-            attempt: "read a published file",
-            cause,
-        })?;
+        let count = content
+            .reader
+            .read(&mut buffer)
+            .await
+            .map_err(|cause| vault::VaultError::Unavailable { attempt: "read a published file", cause })?;
         if count == 0 {
             break;
         }

@@ -29,7 +29,9 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
     let answer = match plan_for(callback.status, has_url) {
         Plan::NotePresence | Plan::NoteIdle => presence::note(app, &callback).await,
         Plan::Ignore => Answer::Saved,
-        plan @ (Plan::Store(_) | Plan::KeepAside(_) | Plan::Alert(_)) => take_in(app, callback, plan, received).await,
+        plan @ (Plan::Store(_) | Plan::KeepAside(_) | Plan::Alert(_)) => {
+            take_in(app, callback, plan, received).await
+        }
     };
     in_time(app, answer, received)
 }
@@ -37,7 +39,11 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
 /// By the time the limit has passed the server may have revived the key, and a 0 would delete the new session's changes.
 fn in_time(app: &App, answer: Answer, received: Instant) -> Reply {
     let is_late = received.elapsed() > app.config.saving.answer_zero_within;
-    if answer == Answer::Saved && is_late && app.guards.late_answer_closes { Reply::Close } else { Reply::Answer(answer) }
+    if answer == Answer::Saved && is_late && app.guards.late_answer_closes {
+        Reply::Close
+    } else {
+        Reply::Answer(answer)
+    }
 }
 
 async fn take_in(app: &Arc<App>, callback: Callback, plan: Plan, received: Instant) -> Answer {
@@ -82,7 +88,12 @@ enum Taken {
 }
 
 /// Runs alone for its document, so that the order of the inbox is the order of the lane.
-async fn write_down(app: Arc<App>, callback: Callback, plan: Plan, received: Instant) -> Result<Taken, SaveError> {
+async fn write_down(
+    app: Arc<App>,
+    callback: Callback,
+    plan: Plan,
+    received: Instant,
+) -> Result<Taken, SaveError> {
     let arrival = Arrival {
         document: document_of(&app, &callback),
         callback,

@@ -66,7 +66,8 @@ mod tests {
     #[test]
     fn the_attempts_are_spread_over_the_whole_time() {
         for attempts in 1..6 {
-            let pauses: Vec<_> = (1..).map_while(|attempt| pause_after(attempt, attempts, Duration::from_secs(10))).collect();
+            let pauses: Vec<_> =
+                (1..).map_while(|attempt| pause_after(attempt, attempts, Duration::from_secs(10))).collect();
             assert_eq!(pauses.len(), attempts as usize - 1);
             let total: Duration = pauses.iter().sum();
             assert!(attempts == 1 || total > Duration::from_millis(9990), "{attempts}: {total:?}");

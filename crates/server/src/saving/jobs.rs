@@ -81,7 +81,11 @@ impl Job {
     /// Whether a delivery waits that is still young enough to be answered 0.
     pub fn someone_waits(&self, young: Duration) -> SomeoneWaits {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.values().any(|received| received.elapsed() < young) { SomeoneWaits::Yes } else { SomeoneWaits::No }
+        if waiting.values().any(|received| received.elapsed() < young) {
+            SomeoneWaits::Yes
+        } else {
+            SomeoneWaits::No
+        }
     }
 }
 

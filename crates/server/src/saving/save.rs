@@ -14,9 +14,9 @@ use office_check::{Hint, Limits, Report, Verdict};
 use signals::Signal;
 use vault::{Sidecar, Spooled};
 
+use super::SaveError;
 use super::accept::{Work, report};
 use super::fetch::fetch;
-use super::SaveError;
 use crate::app::App;
 use crate::telemetry;
 
@@ -105,7 +105,9 @@ async fn give_up_if_hopeless(app: &App, save: &OpenSave, cause: &SaveError) {
     tracing::error!(inbox = save.number.0, "the link of a save is dead and its bytes never came");
     match app.ledger.give_up(save.number, app.now()).await {
         Ok(()) => telemetry::save_ended("expired"),
-        Err(cause) => tracing::warn!(inbox = save.number.0, error = %cause, "a dead save could not be written down"),
+        Err(cause) => {
+            tracing::warn!(inbox = save.number.0, error = %cause, "a dead save could not be written down")
+        }
     }
 }
 
@@ -119,11 +121,14 @@ async fn commit_prepared(work: &Work, prepared: Prepared) -> Result<Committed, S
         (Plan::Store(kind), Some(blob)) if !(is_damaged && app.guards.quarantine) => {
             let someone_waits = work.job.someone_waits(app.config.saving.answer_zero_within);
             let form = form.as_ref().map(Stored::facts);
-            let prepared = PreparedSave { number: save.number, kind, blob, form, someone_waits, at: app.now() };
+            let prepared =
+                PreparedSave { number: save.number, kind, blob, form, someone_waits, at: app.now() };
             app.ledger.commit_save(&prepared).await?
         }
         (Plan::Store(_), blob) => keep_aside(app, save, (AsideReason::Damaged, blob)).await?,
-        (Plan::KeepAside(reason) | Plan::Alert(reason), blob) => keep_aside(app, save, (reason, blob)).await?,
+        (Plan::KeepAside(reason) | Plan::Alert(reason), blob) => {
+            keep_aside(app, save, (reason, blob)).await?
+        }
         (Plan::NotePresence | Plan::NoteIdle | Plan::Ignore, _) => return Err(SaveError::Interrupted),
     };
     if !app.guards.blob_before_row {
@@ -184,17 +189,29 @@ async fn announce(app: &App, save: &OpenSave, committed: &Committed) {
     match (&committed.ruling, committed.label, committed.kept) {
         _ if !committed.is_new => {}
         (_, Some(label), _) => {
-            tracing::info!(document.id = document, inbox = save.number.0, "content {label} of document {document} is committed");
+            tracing::info!(
+                document.id = document,
+                inbox = save.number.0,
+                "content {label} of document {document} is committed"
+            );
         }
         (Some(Ruling::KeepAside(reason)), _, _) => {
             telemetry::alert("conflict");
-            tracing::warn!(document.id = document, inbox = save.number.0, reason = reason.as_str(),
-                "a save of document {document} was kept as a conflict copy");
+            tracing::warn!(
+                document.id = document,
+                inbox = save.number.0,
+                reason = reason.as_str(),
+                "a save of document {document} was kept as a conflict copy"
+            );
         }
         (None, _, kept) => {
             telemetry::alert(if kept.is_some() { "quarantine" } else { "failed-save" });
-            tracing::error!(document.id = document, inbox = save.number.0, status = save.callback.status,
-                "a save of document {document} was kept aside and needs a person");
+            tracing::error!(
+                document.id = document,
+                inbox = save.number.0,
+                status = save.callback.status,
+                "a save of document {document} was kept aside and needs a person"
+            );
         }
         _ => tracing::debug!(document.id = document, inbox = save.number.0, "a save brought nothing new"),
     }
@@ -226,4 +243,3 @@ pub(crate) fn plan_of(save: &OpenSave) -> Plan {
     use model::callbacks::{HasUrl, plan_for};
     plan_for(save.callback.status, if save.callback.url.is_some() { HasUrl::Yes } else { HasUrl::No })
 }
-

@@ -52,7 +52,11 @@ async fn kept_count(app: &App) -> Result<u64, VerifyError> {
     Ok(totals.conflicts + totals.orphans)
 }
 
-async fn mend_tree(app: &Arc<App>, progress: &dyn Progress, repaired: &mut Repaired) -> Result<(), VerifyError> {
+async fn mend_tree(
+    app: &Arc<App>,
+    progress: &dyn Progress,
+    repaired: &mut Repaired,
+) -> Result<(), VerifyError> {
     let mut after = None;
     loop {
         let page = app.ledger.document_ids(after.as_ref(), PAGE).await?;
@@ -60,7 +64,11 @@ async fn mend_tree(app: &Arc<App>, progress: &dyn Progress, repaired: &mut Repai
         for id in page {
             progress.advance();
             let Some(document) = app.ledger.document(&id).await? else { continue };
-            let is_right = app.tree.shown(&place_of(&document)).await?.is_some_and(|(shown, _)| shown == document.head_digest);
+            let is_right = app
+                .tree
+                .shown(&place_of(&document))
+                .await?
+                .is_some_and(|(shown, _)| shown == document.head_digest);
             if !is_right {
                 app.ledger.owe_publication(&id, app.now()).await?;
                 publish(app, &id).await?;

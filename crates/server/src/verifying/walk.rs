@@ -15,7 +15,11 @@ use crate::recovering::find_strays;
 const PAGE: u32 = 1000;
 
 /// Looks at everything.
-pub async fn verify(app: &Arc<App>, read_data: ReadData, progress: &dyn Progress) -> Result<Report, VerifyError> {
+pub async fn verify(
+    app: &Arc<App>,
+    read_data: ReadData,
+    progress: &dyn Progress,
+) -> Result<Report, VerifyError> {
     let mut report = Report::default();
     let totals = app.ledger.totals().await?;
     progress.begin("ledger", 1);
@@ -53,9 +57,12 @@ async fn check_blobs(
         for blob in page {
             report.blobs += 1;
             match app.vault.size_of(&blob.digest).await? {
-                None => report.found("blob-present", format!("blob {} is missing", blob.digest), Mendable::No),
+                None => {
+                    report.found("blob-present", format!("blob {} is missing", blob.digest), Mendable::No)
+                }
                 Some(size) if size != blob.size_bytes => {
-                    let what = format!("blob {} has {size} bytes instead of {}", blob.digest, blob.size_bytes);
+                    let what =
+                        format!("blob {} has {size} bytes instead of {}", blob.digest, blob.size_bytes);
                     report.found("blob-whole", what, Mendable::No);
                 }
                 Some(size) if read_data == ReadData::Yes => {
@@ -107,11 +114,23 @@ async fn check_published(app: &App, document: &Document, report: &mut Report) ->
     match shown {
         Some((digest, _)) if digest == document.head_digest => {}
         _ if app.ledger.owed_publication(id).await?.is_some() => {
-            report.found("owed-publication", format!("the head of document {id} is not published yet"), Mendable::Yes);
+            report.found(
+                "owed-publication",
+                format!("the head of document {id} is not published yet"),
+                Mendable::Yes,
+            );
         }
-        None => report.found("published", format!("the published file of document {id} is missing"), Mendable::Yes),
+        None => report.found(
+            "published",
+            format!("the published file of document {id} is missing"),
+            Mendable::Yes,
+        ),
         Some(_) => {
-            report.found("published", format!("the published file of document {id} is not its head"), Mendable::Yes);
+            report.found(
+                "published",
+                format!("the published file of document {id} is not its head"),
+                Mendable::Yes,
+            );
         }
     }
     Ok(())

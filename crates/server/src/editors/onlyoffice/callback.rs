@@ -45,7 +45,10 @@ pub fn read_callback(
 ) -> Result<Callback, CallbackRefused> {
     let claims = verified_claims(tokens, header, (headers, body), now)?;
     let key = claims["key"].as_str().and_then(EditorKey::parse).ok_or(CallbackRefused::NoKey)?;
-    let status = claims["status"].as_u64().and_then(|status| u8::try_from(status).ok()).ok_or(CallbackRefused::NoStatus)?;
+    let status = claims["status"]
+        .as_u64()
+        .and_then(|status| u8::try_from(status).ok())
+        .ok_or(CallbackRefused::NoStatus)?;
     Ok(to_callback(&claims, key, status))
 }
 
@@ -63,7 +66,9 @@ fn verified_claims(
     let in_header = bearer(headers, header).map(|token| tokens.verify(token, now));
     match (in_header, in_body) {
         (Some(Ok(mut claims)), _) => Ok(claims["payload"].take()),
-        (Some(Err(TokenRefused::Expired)), _) | (_, Some(Err(TokenRefused::Expired))) => Err(TokenRefused::Expired),
+        (Some(Err(TokenRefused::Expired)), _) | (_, Some(Err(TokenRefused::Expired))) => {
+            Err(TokenRefused::Expired)
+        }
         (None, None) => Err(TokenRefused::Missing),
         _ => Err(TokenRefused::Forged),
     }
@@ -86,7 +91,10 @@ fn to_callback(claims: &Value, key: EditorKey, status: u8) -> Callback {
         last_save: claims["lastsave"].as_str().and_then(|at| at.parse().ok()),
         session_start: session_start(history),
         server_version: text(&history["serverVersion"]),
-        history: history["changes"].is_array().then(|| history["changes"].to_string()).filter(|text| text.len() <= HISTORY_BYTES_MAX),
+        history: history["changes"]
+            .is_array()
+            .then(|| history["changes"].to_string())
+            .filter(|text| text.len() <= HISTORY_BYTES_MAX),
         force_save_type: claims["forcesavetype"].as_u64().and_then(|kind| u8::try_from(kind).ok()),
         user_data: text(&claims["userdata"]),
         users,
@@ -106,7 +114,11 @@ fn strings(value: &Value) -> Vec<String> {
 /// The name the history gives to a user, the newest entry first.
 fn name_of(history: &Value, user: &str) -> Option<String> {
     let changes = history["changes"].as_array()?;
-    changes.iter().rev().find(|change| change["user"]["id"].as_str() == Some(user)).and_then(|change| text(&change["user"]["name"]))
+    changes
+        .iter()
+        .rev()
+        .find(|change| change["user"]["id"].as_str() == Some(user))
+        .and_then(|change| text(&change["user"]["name"]))
 }
 
 /// The time of the session's first change: `2026-11-15 19:20:43`, UTC.
@@ -148,7 +160,8 @@ mod tests {
 
     fn with_header(claims: &Value) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        headers.insert(AUTHORIZATION, format!("Bearer {}", tokens().sign(claims, now(), 300)).parse().unwrap());
+        headers
+            .insert(AUTHORIZATION, format!("Bearer {}", tokens().sign(claims, now(), 300)).parse().unwrap());
         headers
     }
 
@@ -167,7 +180,9 @@ mod tests {
 
     #[test]
     fn the_header_serves_when_the_body_has_no_token() {
-        let callback = read(&with_header(&json!({ "payload": save() })), &json!({ "key": "forged", "status": 4 })).unwrap();
+        let callback =
+            read(&with_header(&json!({ "payload": save() })), &json!({ "key": "forged", "status": 4 }))
+                .unwrap();
 
         assert_eq!(callback.status, 2);
     }
@@ -185,7 +200,8 @@ mod tests {
 
     #[test]
     fn nothing_unverified_is_a_callback() {
-        let forged = Tokens::new(&Secrets { current: Secret::parse(&"x".repeat(40)).unwrap(), previous: None });
+        let forged =
+            Tokens::new(&Secrets { current: Secret::parse(&"x".repeat(40)).unwrap(), previous: None });
         let expired = tokens().sign(&save(), Timestamp::from_second(now().as_second() - 1000).unwrap(), 300);
 
         assert_eq!(read(&HeaderMap::new(), &save()), Err(TokenRefused::Missing.into()));

@@ -86,7 +86,12 @@ impl OnlyOffice {
             url.query_pairs_mut().append_pair("shardkey", key);
         }
         let token = self.tokens.sign_command(&claims, self.clock.now());
-        let sent = self.http.post(url).timeout(self.settings.command_timeout).json(&json!({ "token": token })).send();
+        let sent = self
+            .http
+            .post(url)
+            .timeout(self.settings.command_timeout)
+            .json(&json!({ "token": token }))
+            .send();
         let mut response = sent.await.map_err(|cause| away(cause.into()))?;
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|cause| away(cause.into()))? {
@@ -141,9 +146,12 @@ impl DocumentServer for OnlyOffice {
     async fn knowledge_of(&self, key: &EditorKey) -> ServerKnowledge {
         let nonce = format!("{NONCE_PREFIX}{:016x}", self.random.bits());
         let mut listener = self.signals.listen();
-        let claims = json!({ "key": key.as_str(), "userdata": nonce, "callback": self.callback_for_info(key) });
+        let claims =
+            json!({ "key": key.as_str(), "userdata": nonce, "callback": self.callback_for_info(key) });
         match self.command("info", claims).await {
-            Ok(answer) if answer["users"].as_array().is_some_and(|users| !users.is_empty()) => ServerKnowledge::UsersInside,
+            Ok(answer) if answer["users"].as_array().is_some_and(|users| !users.is_empty()) => {
+                ServerKnowledge::UsersInside
+            }
             Ok(_) => status_of(&nonce, listener.as_mut()).await,
             Err(CommandError::Refused { code: 1, .. }) => ServerKnowledge::Unknown,
             Err(cause) => {
@@ -193,7 +201,11 @@ enum IsPage {
 
 fn is_page(link: &str) -> IsPage {
     let path = link.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
-    if [".html", ".htm", ".mht"].iter().any(|extension| path.ends_with(extension)) { IsPage::Yes } else { IsPage::No }
+    if [".html", ".htm", ".mht"].iter().any(|extension| path.ends_with(extension)) {
+        IsPage::Yes
+    } else {
+        IsPage::No
+    }
 }
 
 /// Accepts only a plain 200 whose end can be told; returns the announced length.
@@ -213,7 +225,9 @@ fn announced_length(response: &reqwest::Response, expected: IsPage) -> Result<Op
     if says_html && expected == IsPage::No {
         return Err(FetchError::NotTheFile { what: "a web page".to_owned() });
     }
-    let is_chunked = headers.get(TRANSFER_ENCODING).is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
+    let is_chunked = headers
+        .get(TRANSFER_ENCODING)
+        .is_some_and(|coding| coding.as_bytes().eq_ignore_ascii_case(b"chunked"));
     match response.content_length() {
         Some(length) => Ok(Some(length)),
         None if is_chunked => Ok(None),

@@ -78,7 +78,8 @@ impl EditorConfiguration {
 pub fn document_type(file_type: &str) -> &'static str {
     match file_type {
         "xlsx" | "xlsm" | "xltx" | "xltm" | "xls" | "xlt" | "xlsb" | "ods" | "ots" | "fods" | "csv" => "cell",
-        "pptx" | "pptm" | "potx" | "potm" | "ppsx" | "ppsm" | "ppt" | "pps" | "pot" | "odp" | "otp" | "fodp" => "slide",
+        "pptx" | "pptm" | "potx" | "potm" | "ppsx" | "ppsm" | "ppt" | "pps" | "pot" | "odp" | "otp"
+        | "fodp" => "slide",
         "pdf" | "oform" | "docxf" => "pdf",
         _ => "word",
     }
@@ -90,7 +91,8 @@ mod tests {
     use crate::config::{Secret, Secrets};
 
     fn build(mode: Mode) -> (Value, Value) {
-        let tokens = Tokens::new(&Secrets { current: Secret::parse(&"s".repeat(40)).unwrap(), previous: None });
+        let tokens =
+            Tokens::new(&Secrets { current: Secret::parse(&"s".repeat(40)).unwrap(), previous: None });
         let now = Timestamp::from_second(1_794_770_000).unwrap();
         let key = EditorKey::parse("prod_12345_edit_1.k").unwrap();
         let opened = Opened {

@@ -77,7 +77,8 @@ impl Tokens {
 }
 
 fn is_valid_at(claims: &Value, now: i64) -> bool {
-    let not_expired = claims["exp"].as_i64().is_some_and(|exp| exp.saturating_add(CLOCK_TOLERANCE_SECONDS) > now);
+    let not_expired =
+        claims["exp"].as_i64().is_some_and(|exp| exp.saturating_add(CLOCK_TOLERANCE_SECONDS) > now);
     let has_begun = match &claims["nbf"] {
         Value::Null => true,
         begins => begins.as_i64().is_some_and(|nbf| nbf.saturating_sub(CLOCK_TOLERANCE_SECONDS) <= now),
@@ -102,7 +103,8 @@ mod tests {
         use base64::Engine as _;
         use hmac::{KeyInit as _, Mac as _};
         let encode = |bytes: &[u8]| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
-        let signed = format!("{}.{}", encode(header.to_string().as_bytes()), encode(claims.to_string().as_bytes()));
+        let signed =
+            format!("{}.{}", encode(header.to_string().as_bytes()), encode(claims.to_string().as_bytes()));
         let mut mac = hmac::Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).unwrap();
         mac.update(signed.as_bytes());
         format!("{signed}.{}", encode(&mac.finalize().into_bytes()))
@@ -125,12 +127,15 @@ mod tests {
         let claims = json!({ "key": "k", "exp": now().as_second() + 300 });
         let right = "a".repeat(40);
 
-        assert!(tokens.verify(&raw(&json!({ "alg": "HS256", "typ": "JWT" }), &claims, &right), now()).is_ok());
+        assert!(
+            tokens.verify(&raw(&json!({ "alg": "HS256", "typ": "JWT" }), &claims, &right), now()).is_ok()
+        );
         for algorithm in ["none", "None", "HS384", "HS512", "RS256", "hs256", ""] {
             let token = raw(&json!({ "alg": algorithm, "typ": "JWT" }), &claims, &right);
             assert_eq!(tokens.verify(&token, now()), Err(TokenRefused::Forged), "{algorithm}");
         }
-        for token in ["", "a.b", "a.b.c", "....", &raw(&json!({ "alg": "HS256" }), &claims, &"b".repeat(40))] {
+        for token in ["", "a.b", "a.b.c", "....", &raw(&json!({ "alg": "HS256" }), &claims, &"b".repeat(40))]
+        {
             assert_eq!(tokens.verify(token, now()), Err(TokenRefused::Forged), "{token}");
         }
         let whole = raw(&json!({ "alg": "HS256" }), &claims, &right);
@@ -141,7 +146,8 @@ mod tests {
     fn a_time_that_is_no_number_never_counts_as_valid() {
         let tokens = Tokens::new(&secrets("a"));
         let soon = now().as_second() + 300;
-        for exp in [json!(soon.to_string()), json!(null), json!(-1), json!([soon]), json!(true), json!(1e300)] {
+        for exp in [json!(soon.to_string()), json!(null), json!(-1), json!([soon]), json!(true), json!(1e300)]
+        {
             let token = raw(&json!({ "alg": "HS256" }), &json!({ "exp": exp }), &"a".repeat(40));
             assert_eq!(tokens.verify(&token, now()), Err(TokenRefused::Expired), "{exp}");
         }
@@ -159,6 +165,9 @@ mod tests {
 
         assert!(Tokens::new(&both).verify(&token, now()).is_ok());
         assert_eq!(Tokens::new(&secrets("b")).verify(&token, now()), Err(TokenRefused::Forged));
-        assert_eq!(old.verify(&Tokens::new(&both).sign(&json!({}), now(), 300), now()), Err(TokenRefused::Forged));
+        assert_eq!(
+            old.verify(&Tokens::new(&both).sign(&json!({}), now(), 300), now()),
+            Err(TokenRefused::Forged)
+        );
     }
 }

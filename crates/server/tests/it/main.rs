@@ -1,0 +1,10 @@
+//! The whole server over HTTP, with the understudy as its Document Server. One binary.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "tests stop at the first surprise and read the real clock"
+)]
+
+mod saving;
+mod support;

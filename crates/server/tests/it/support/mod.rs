@@ -1,0 +1,196 @@
+//! A stage: a real service in a temporary folder, an understudy beside it, and a client that speaks the API.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::Guards;
+use model::access::{Caller, Companies, Role};
+use reqwest::StatusCode;
+use saveguard::app::App;
+use saveguard::clock::{Clock as _, SystemClock};
+use saveguard::config::Config;
+use saveguard::http::sign_api_token;
+use saveguard::service::Service;
+use serde_json::{Value, json};
+use understudy::server::{Opening, Session};
+use understudy::{Running, Settings};
+
+/// Real delays of the Document Server are divided by this.
+const TIME_SCALE: f64 = 20.0;
+/// Longer than anything on the stage takes, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) const SECRET: &str = "the secret shared with the document server";
+
+pub(crate) struct Stage {
+    pub(crate) service: Service,
+    pub(crate) editor: Running,
+    pub(crate) http: reqwest::Client,
+    pub(crate) base: String,
+    folder: tempfile::TempDir,
+}
+
+pub(crate) fn admin() -> Caller {
+    Caller { id: "root".to_owned(), name: "Root".to_owned(), role: Role::Admin, companies: Companies::All }
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// A configuration for a folder, with what a test changes.
+pub(crate) fn config(folder: &Path, document_server: &str, changes: &[(&str, &str)]) -> Config {
+    let port = free_port();
+    let here = format!("http://127.0.0.1:{port}");
+    let data = folder.join("data").display().to_string();
+    let settings = [
+        ("SERVER_LISTEN", format!("127.0.0.1:{port}")),
+        ("SERVER_PUBLIC_URL", here.clone()),
+        ("SERVER_INTERNAL_URL", here),
+        ("SERVER_DATA", data),
+        ("SERVER_ENVIRONMENT", "test".to_owned()),
+        ("DOCUMENT_SERVER_PUBLIC_URL", document_server.to_owned()),
+        ("DOCUMENT_SERVER_SECRET", SECRET.to_owned()),
+        ("SAVING_FETCH_SPREAD_MS", "300".to_owned()),
+        ("RECOVERING_INTERVAL_SECONDS", "1".to_owned()),
+        ("STOPPING_NOTICE_MS", "0".to_owned()),
+    ];
+    let mut variables: BTreeMap<String, String> =
+        settings.into_iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)).collect();
+    variables.extend(changes.iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), (*value).to_owned())));
+    Config::from_sources(toml::Table::new(), variables).unwrap()
+}
+
+impl Stage {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(&[], Settings::default().with_time_scale(TIME_SCALE)).await
+    }
+
+    pub(crate) async fn start_with(changes: &[(&str, &str)], editor: Settings) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let editor = understudy::start(editor.with_secret(SECRET)).await.unwrap();
+        let config = config(folder.path(), &editor.url(), changes);
+        let base = config.server.public_url.as_str().trim_end_matches('/').to_owned();
+        let service = Service::start(config, Guards::ALL).await.unwrap();
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .unwrap();
+        let stage = Self { service, editor, http, base, folder };
+        stage.post("/api/v1/companies", &json!({ "id": "acme", "name": "Acme" })).await;
+        stage.post("/api/v1/companies/acme/projects", &json!({ "id": "plans", "name": "Plans" })).await;
+        stage
+    }
+
+    pub(crate) fn app(&self) -> &Arc<App> {
+        &self.service.app
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn token(&self, caller: &Caller) -> String {
+        sign_api_token(&self.app().config, caller, SystemClock.now(), Duration::from_secs(600))
+    }
+
+    pub(crate) fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.base)).bearer_auth(self.token(&admin()))
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        let response = self.request(reqwest::Method::GET, path).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        response.json().await.unwrap()
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Value {
+        let response = self.request(reqwest::Method::POST, path).json(body).send().await.unwrap();
+        assert!(response.status().is_success(), "{path}: {}", response.text().await.unwrap());
+        response.json().await.unwrap()
+    }
+
+    pub(crate) async fn upload(&self, id: &str, name: &str, bytes: &[u8]) -> reqwest::Response {
+        let path = "/api/v1/companies/acme/projects/plans/documents";
+        let query = [("id", id), ("name", name)];
+        self.request(reqwest::Method::POST, path).query(&query).body(bytes.to_vec()).send().await.unwrap()
+    }
+
+    /// A docx with one paragraph.
+    pub(crate) async fn docx(&self, id: &str) -> Value {
+        let bytes = understudy::office::sample_docx("Report", &["It begins."]);
+        let response = self.upload(id, "report.docx", &bytes).await;
+        assert_eq!(response.status(), StatusCode::CREATED);
+        response.json().await.unwrap()
+    }
+
+    pub(crate) async fn configure(&self, id: &str, user: &str, mode: &str) -> Value {
+        let caller = Caller { id: user.to_owned(), name: format!("User {user}"), ..admin() };
+        let response = self
+            .http
+            .post(format!("{}/api/v1/documents/{id}/editor-config", self.base))
+            .bearer_auth(self.token(&caller))
+            .json(&json!({ "mode": mode }))
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(response.status(), StatusCode::OK, "{}", response.text().await.unwrap());
+        response.json().await.unwrap()
+    }
+
+    /// Somebody opens a document for editing and sees it.
+    pub(crate) async fn edit(&self, id: &str, user: &str) -> Session {
+        let view = self.configure(id, user, "edit").await;
+        let session = self.editor.open(&view["config"]).await.unwrap();
+        assert!(matches!(session.opened().await, Opening::Ready { .. }), "the document opens");
+        session
+    }
+
+    pub(crate) async fn document(&self, id: &str) -> Value {
+        self.get(&format!("/api/v1/documents/{id}")).await
+    }
+
+    /// The versions of a document, newest first.
+    pub(crate) async fn versions(&self, id: &str) -> Vec<String> {
+        let versions = self.get(&format!("/api/v1/documents/{id}/versions")).await;
+        versions.as_array().unwrap().iter().map(|each| each["version"].as_str().unwrap().to_owned()).collect()
+    }
+
+    pub(crate) async fn kept(&self, id: &str) -> Vec<Value> {
+        self.get(&format!("/api/v1/documents/{id}/kept")).await.as_array().unwrap().clone()
+    }
+
+    /// The text of the head.
+    pub(crate) async fn text(&self, id: &str) -> String {
+        let response = self
+            .request(reqwest::Method::GET, &format!("/api/v1/documents/{id}/content"))
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        understudy::office::text_of(&response.bytes().await.unwrap())
+    }
+
+    /// Waits until the head has this number.
+    pub(crate) async fn wait_for_head(&self, id: &str, head: &str) {
+        self.wait_until(&format!("head {head}"), async || self.document(id).await["head"] == head).await;
+    }
+
+    /// Waits until something is so, looking again and again.
+    pub(crate) async fn wait_until(&self, what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        while !is_so().await {
+            assert!(tokio::time::Instant::now() < deadline, "waited in vain for {what}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    pub(crate) async fn stop(self) {
+        assert_eq!(self.service.app.ledger.inconsistencies().await.unwrap(), []);
+        assert_eq!(self.service.stop().await, 0, "work was left behind");
+        self.editor.stop().await;
+    }
+}
