@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use http::StatusCode;
 use jiff::Timestamp;
 use ledger::documents::{Company, Project};
@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 use super::answer::Problem;
 use super::caller::Session;
+use super::extract::{JsonBody, PathOf};
 use crate::app::App;
 
 /// Longest name of a company or project.
@@ -109,7 +110,7 @@ pub(super) async fn list_companies(
 pub(super) async fn create_company(
     State(app): State<Arc<App>>,
     session: Session,
-    Json(new): Json<NewNamed>,
+    JsonBody(new): JsonBody<NewNamed>,
 ) -> Result<(StatusCode, Json<CompanyView>), Problem> {
     session.allow_operating()?;
     let company = Company { id: company_id(&new.id)?, name: new.name()?, created_at: app.now() };
@@ -124,7 +125,7 @@ pub(super) async fn create_company(
 pub(super) async fn list_projects(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(company): Path<String>,
+    PathOf(company): PathOf<String>,
 ) -> Result<Json<Vec<ProjectView>>, Problem> {
     let company = company_id(&company)?;
     session.allow(Permission::View, &company)?;
@@ -139,8 +140,8 @@ pub(super) async fn list_projects(
 pub(super) async fn create_project(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(company): Path<String>,
-    Json(new): Json<NewNamed>,
+    PathOf(company): PathOf<String>,
+    JsonBody(new): JsonBody<NewNamed>,
 ) -> Result<(StatusCode, Json<ProjectView>), Problem> {
     let company = company_id(&company)?;
     session.allow(Permission::Administer, &company)?;

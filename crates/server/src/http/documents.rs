@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
@@ -20,6 +20,7 @@ use super::answer::Problem;
 use super::bytes::send;
 use super::caller::Session;
 use super::companies::company_id;
+use super::extract::{JsonBody, PathOf, QueryOf};
 use crate::app::App;
 use crate::opening::{Upload, configure, upload, version};
 
@@ -149,8 +150,8 @@ pub(super) struct UploadQuery {
 pub(super) async fn create_document(
     State(app): State<Arc<App>>,
     session: Session,
-    Path((company, project)): Path<(String, String)>,
-    Query(query): Query<UploadQuery>,
+    PathOf((company, project)): PathOf<(String, String)>,
+    QueryOf(query): QueryOf<UploadQuery>,
     body: Body,
 ) -> Result<(StatusCode, Json<DocumentView>), Problem> {
     let company = company_id(&company)?;
@@ -185,8 +186,8 @@ pub(super) struct ListQuery {
 pub(super) async fn list_documents(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(company): Path<String>,
-    Query(query): Query<ListQuery>,
+    PathOf(company): PathOf<String>,
+    QueryOf(query): QueryOf<ListQuery>,
 ) -> Result<Json<Vec<DocumentView>>, Problem> {
     let company = company_id(&company)?;
     session.allow(Permission::View, &company)?;
@@ -206,7 +207,7 @@ pub(super) async fn list_documents(
 pub(super) async fn find_document(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(document): Path<String>,
+    PathOf(document): PathOf<String>,
 ) -> Result<Json<DocumentView>, Problem> {
     Ok(Json(session.document(&app, &document, Permission::View).await?.into()))
 }
@@ -218,7 +219,7 @@ pub(super) async fn find_document(
 pub(super) async fn list_versions(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(document): Path<String>,
+    PathOf(document): PathOf<String>,
 ) -> Result<Json<Vec<VersionView>>, Problem> {
     let document = session.document(&app, &document, Permission::View).await?;
     Ok(Json(app.ledger.contents(&document.id).await?.into_iter().map(Into::into).collect()))
@@ -239,8 +240,8 @@ pub(super) struct ContentQuery {
 pub(super) async fn read_content(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(document): Path<String>,
-    Query(query): Query<ContentQuery>,
+    PathOf(document): PathOf<String>,
+    QueryOf(query): QueryOf<ContentQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = session.document(&app, &document, Permission::View).await?;
@@ -293,8 +294,8 @@ pub(super) struct EditorView {
 pub(super) async fn configure_editor(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(document): Path<String>,
-    Json(wish): Json<OpenWish>,
+    PathOf(document): PathOf<String>,
+    JsonBody(wish): JsonBody<OpenWish>,
 ) -> Result<Json<EditorView>, Problem> {
     let (mode, permission) = match wish.mode {
         WishedMode::Edit => (Mode::Edit, Permission::Edit),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 use jiff::Timestamp;
@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 use super::answer::Problem;
 use super::bytes::send;
 use super::caller::Session;
+use super::extract::PathOf;
 use crate::app::App;
 
 const PAGE: u32 = 1000;
@@ -67,7 +68,7 @@ impl From<KeptCopy> for KeptView {
 pub(super) async fn list_kept(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(document): Path<String>,
+    PathOf(document): PathOf<String>,
 ) -> Result<Json<Vec<KeptView>>, Problem> {
     let document = session.document(&app, &document, Permission::View).await?;
     let page = KeptPage { document: Some(document.id), before: None, limit: PAGE };
@@ -82,7 +83,7 @@ pub(super) async fn list_kept(
 pub(super) async fn read_kept(
     State(app): State<Arc<App>>,
     session: Session,
-    Path((document, number)): Path<(String, u64)>,
+    PathOf((document, number)): PathOf<(String, u64)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = session.document(&app, &document, Permission::View).await?;

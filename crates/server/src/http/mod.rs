@@ -9,6 +9,7 @@ mod callbacks;
 mod caller;
 mod companies;
 mod documents;
+mod extract;
 mod health;
 mod kept;
 mod listen;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 use model::DocumentId;
@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::answer::Problem;
 use super::bytes::send;
+use super::extract::{PathOf, QueryOf};
 use crate::app::App;
 use crate::opening::{StreamRefused, source};
 
@@ -32,8 +33,8 @@ pub(super) struct StreamQuery {
 )]
 pub(super) async fn stream(
     State(app): State<Arc<App>>,
-    Path(document): Path<String>,
-    Query(query): Query<StreamQuery>,
+    PathOf(document): PathOf<String>,
+    QueryOf(query): QueryOf<StreamQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = DocumentId::parse(&document).map_err(|_| StreamRefused::Token)?;

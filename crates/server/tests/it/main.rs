@@ -6,5 +6,11 @@
     reason = "tests stop at the first surprise and read the real clock"
 )]
 
+mod access;
+mod content;
+mod hostile;
+mod operations;
+mod recorded;
+mod recovering;
 mod saving;
 mod support;
