@@ -68,8 +68,8 @@ impl Signer {
     }
 
     /// A link to the copy a session works on.
-    pub fn session_link(&self, base_url: &str, key: &str, now_ms: u64) -> String {
-        let link = Link { base_url, folder: key, name: "Editor.bin", shard_key: key };
+    pub fn session_link(&self, base_url: &str, (key, name): (&str, &str), now_ms: u64) -> String {
+        let link = Link { base_url, folder: key, name, shard_key: key };
         self.sign(&link, now_ms.div_ceil(1000) + SESSION_LIFE_S)
     }
 

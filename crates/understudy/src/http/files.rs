@@ -60,7 +60,7 @@ fn find(machine: &Machine, (area, folder, file): &(String, String, String)) -> O
     let durable = machine.durable();
     match (area.as_str(), file.as_str()) {
         ("forgotten", _) => Some((folder.clone(), durable.forgotten(folder)?.clone())),
-        ("data", "Editor.bin") => {
+        ("data", name) if name == "Editor.bin" || name.starts_with("origin.") => {
             let base = durable.record(folder)?.base.as_ref()?;
             Some((folder.clone(), base.content.clone()))
         }

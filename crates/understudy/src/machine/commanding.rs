@@ -25,14 +25,7 @@ impl Machine {
                 self.tell(Ask { url: callback, userdata, request: Some(request), ..ask });
             }
             Command::ForceSave { key, userdata } => {
-                let wish = Wish {
-                    kind: ForceKind::Command,
-                    userdata,
-                    form_data: None,
-                    conn: None,
-                    response_key: None,
-                    request: Some(request),
-                };
+                let wish = Wish { userdata, request: Some(request), ..Wish::for_kind(ForceKind::Command) };
                 self.force_save(&key, wish);
             }
             Command::Drop { key, users } => {

@@ -8,6 +8,7 @@
 
 use super::body::status;
 use super::event::RequestId;
+use super::forcing::ForceEnd;
 use super::state::{Conversion, ForceKind, Op, Purpose, Row, Save, Saved, Status, Task, TaskId};
 use super::{Action, Body, Machine, Timer, Verdict, Waiting};
 use crate::journal::Note;
@@ -64,6 +65,11 @@ impl Machine {
             return self.drop_force(save, then);
         };
         let mut body = self.save_body(save, &row);
+        if forced.kind == ForceKind::Internal {
+            self.set_task(id, None);
+            let end = ForceEnd { success: body.url.is_some(), url: body.url, then };
+            return self.force_ended(save, end);
+        }
         body.forcesavetype = Some(forced.kind as u8);
         body.lastsave = Some(times::iso(forced.time_ms));
         body.encrypted = save.resent.then_some(false);
@@ -238,7 +244,7 @@ impl Machine {
         };
         self.set_task(id, None);
         let taken = verdict == Verdict::Acknowledged && save.conversion == Some(Conversion::Done);
-        self.force_ended(&save, taken, then);
+        self.force_ended(&save, ForceEnd { success: taken, url: None, then });
         match (taken, &save.purpose) {
             (true, _) => "done",
             (false, Purpose::Force(forced)) if forced.kind == ForceKind::Button => {

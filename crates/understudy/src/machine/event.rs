@@ -50,6 +50,8 @@ pub enum Event {
     PressSave {
         conn: ConnId,
     },
+    /// An editor wants a link to the document as it is now.
+    MakeCopy { conn: ConnId, response_key: Option<Value> },
     SubmitForm {
         conn: ConnId,
         data: Value,

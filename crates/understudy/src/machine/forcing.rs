@@ -24,6 +24,21 @@ pub struct Wish {
     pub request: Option<RequestId>,
 }
 
+impl Wish {
+    pub fn for_kind(kind: ForceKind) -> Wish {
+        Wish { kind, userdata: None, form_data: None, conn: None, response_key: None, request: None }
+    }
+}
+
+/// How a force save ended.
+pub(super) struct ForceEnd {
+    pub(super) success: bool,
+    /// Only for the editor itself.
+    pub(super) url: Option<String>,
+    /// Who waits for it.
+    pub(super) then: Option<RequestId>,
+}
+
 /// What the state of force saving says to a wish.
 enum Advice {
     NotModified,
@@ -36,29 +51,21 @@ enum Advice {
 
 impl Machine {
     pub(super) fn press_save(&mut self, conn: ConnId) {
-        let wish = Wish {
-            kind: ForceKind::Button,
-            userdata: None,
-            form_data: None,
-            conn: Some(conn),
-            response_key: None,
-            request: None,
-        };
-        if let Some(key) = self.conns.get(&conn).map(|conn| conn.key.clone()) {
-            self.force_save(&key, wish);
-        }
+        self.wish(Wish { conn: Some(conn), ..Wish::for_kind(ForceKind::Button) });
     }
 
     pub(super) fn submit_form(&mut self, conn: ConnId, data: Value, response_key: Option<Value>) {
-        let wish = Wish {
-            kind: ForceKind::Form,
-            userdata: None,
-            form_data: Some(data),
-            conn: Some(conn),
-            response_key,
-            request: None,
-        };
-        if let Some(key) = self.conns.get(&conn).map(|conn| conn.key.clone()) {
+        let wish = Wish::for_kind(ForceKind::Form);
+        self.wish(Wish { form_data: Some(data), conn: Some(conn), response_key, ..wish });
+    }
+
+    pub(super) fn make_copy(&mut self, conn: ConnId, response_key: Option<Value>) {
+        self.wish(Wish { conn: Some(conn), response_key, ..Wish::for_kind(ForceKind::Internal) });
+    }
+
+    fn wish(&mut self, wish: Wish) {
+        let key = wish.conn.and_then(|conn| self.conns.get(&conn)).map(|conn| conn.key.clone());
+        if let Some(key) = key {
             self.force_save(&key, wish);
         }
     }
@@ -78,7 +85,7 @@ impl Machine {
             }
             Advice::SendAgain(save) => self.send_again(*save, wish),
             Advice::Start => self.start_force_save(key, wish),
-            Advice::Running => self.answer_form(&wish, json!({"code": 0, "time": null, "inProgress": true})),
+            Advice::Running => self.answer_aside(&wish, json!({"code": 0, "time": null, "inProgress": true})),
         }
     }
 
@@ -95,12 +102,12 @@ impl Machine {
     }
 
     fn advise(&mut self, key: &str, kind: ForceKind) -> Advice {
-        let is_form = kind == ForceKind::Form;
+        let (is_form, is_aside) = (kind == ForceKind::Form, kind.is_aside());
         let Some(force) = self.live.get(key).and_then(|live| live.force.clone()) else {
             return Advice::NotModified;
         };
         if force.cache.is_some() || force.ended {
-            if force.ended && !is_form {
+            if force.ended && !is_aside {
                 return Advice::NotModified;
             }
             if let Some(save) = force.cache.filter(|save| self.is_usable(save, is_form)) {
@@ -115,7 +122,7 @@ impl Machine {
         let has_callback = self.durable.row(key).is_none_or(|row| !row.callbacks.is_empty());
         match force.started {
             false if has_callback => Advice::Start,
-            true if is_form => Advice::Running,
+            true if is_aside => Advice::Running,
             _ => Advice::NotModified,
         }
     }
@@ -180,9 +187,9 @@ impl Machine {
                 self.reply(request, CommandReply { key: Some(key.to_owned()), ..CommandReply::default() });
             }
             (Some(request), _, _) => self.reply_error(request, key, error),
-            (None, _, ForceKind::Form) if error == command_error::NONE => {}
-            (None, _, ForceKind::Form) => {
-                self.answer_form(wish, json!({"code": error, "time": time_ms, "inProgress": false}));
+            (None, _, kind) if kind.is_aside() && error == command_error::NONE => {}
+            (None, _, kind) if kind.is_aside() => {
+                self.answer_aside(wish, json!({"code": error, "time": time_ms, "inProgress": false}));
             }
             (None, Some(conn), _) => {
                 let answer = json!({"code": error, "time": time_ms, "inProgress": false});
@@ -192,33 +199,27 @@ impl Machine {
         }
     }
 
-    fn answer_form(&mut self, wish: &Wish, data: Value) {
+    fn answer_aside(&mut self, wish: &Wish, data: Value) {
         if let Some(conn) = wish.conn {
             self.send(conn, json!({"type": "rpc", "responseKey": wish.response_key, "data": data}));
         }
     }
 
-    /// A force save came to its end: sent and answered, dropped, or not built.
-    pub(super) fn force_ended(&mut self, save: &Save, success: bool, then: Option<RequestId>) {
+    /// A force save came to its end: sent and answered, dropped, not built, or made only for the editor.
+    pub(super) fn force_ended(&mut self, save: &Save, end: ForceEnd) {
         let Purpose::Force(forced) = &save.purpose else { return };
-        let is_form = forced.kind == ForceKind::Form;
+        let ForceEnd { success, url, then } = end;
         self.remember_force(save, forced, success);
-        if save.resent {
-            let wish = Wish {
-                kind: forced.kind,
-                userdata: None,
-                form_data: None,
-                conn: save.asker.as_ref().map(|(conn, _)| *conn),
-                response_key: None,
-                request: then,
-            };
+        if save.resent && !forced.kind.is_aside() {
+            let conn = save.asker.as_ref().map(|(conn, _)| *conn);
+            let wish = Wish { conn, request: then, ..Wish::for_kind(forced.kind) };
             self.answer_wish(&save.key, &wish, command_error::NONE, None);
         }
         match (&save.asker, forced.kind) {
             (_, ForceKind::Command) => {}
-            (Some((conn, response_key)), _) if is_form => {
+            (Some((conn, response_key)), kind) if kind.is_aside() => {
                 let code = if success { command_error::NONE } else { command_error::INTERNAL };
-                let data = json!({"code": code, "time": forced.time_ms, "inProgress": false});
+                let data = json!({"code": code, "time": forced.time_ms, "inProgress": false, "url": url});
                 self.send(*conn, json!({"type": "rpc", "responseKey": response_key, "data": data}));
             }
             _ => {
@@ -234,8 +235,7 @@ impl Machine {
         if force.time_ms != forced.time_ms || force.index != forced.index {
             return;
         }
-        // A form is a copy with its own options: it says nothing about the document being saved.
-        let ended = if forced.kind == ForceKind::Form { force.ended } else { success };
+        let ended = if forced.kind.is_aside() { force.ended } else { success };
         force.started = ended;
         force.ended = ended;
         let purpose = Purpose::Force(Forced { by: None, ..forced.clone() });
@@ -250,6 +250,6 @@ impl Machine {
             path: save.path.clone(),
             why: why.to_owned(),
         });
-        self.force_ended(save, false, then);
+        self.force_ended(save, ForceEnd { success: false, url: None, then });
     }
 }

@@ -172,6 +172,7 @@ impl Machine {
             }
             Event::PressSave { conn } => self.press_save(conn),
             Event::Cursor { conn, cursor } => self.show_cursor(conn, cursor),
+            Event::MakeCopy { conn, response_key } => self.make_copy(conn, response_key),
             Event::SubmitForm { conn, data, response_key } => self.submit_form(conn, data, response_key),
             Event::Command { request, command, base_url } => self.command(request, command, &base_url),
             Event::Fetched { task, outcome } => self.fetched(task, outcome),

@@ -302,8 +302,11 @@ impl Machine {
             Some(code) => json!(code),
             None => {
                 let base_url = self.durable.row(&key).map(|row| row.base_url.clone()).unwrap_or_default();
-                let url = self.rules.links.session_link(&base_url, &key, self.now_ms);
-                json!({"Editor.bin": url})
+                let links = &self.rules.links;
+                let link = |name: &str| links.session_link(&base_url, (&key, name), self.now_ms);
+                // The file as it was opened; our own name for it.
+                let ext = self.durable.row(&key).map(|row| row.file_type.as_str()).unwrap_or_default();
+                json!({"Editor.bin": link("Editor.bin"), "origin": link(&format!("origin.{ext}"))})
             }
         };
         let data = json!({"type": "open", "status": status, "data": data});

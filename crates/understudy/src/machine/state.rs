@@ -184,6 +184,15 @@ pub enum ForceKind {
     Button = 1,
     Timer = 2,
     Form = 3,
+    /// For the editor itself (a copy to download): never reaches the host.
+    Internal = 4,
+}
+
+impl ForceKind {
+    /// A copy with its own purpose: it says nothing about the document being saved.
+    pub fn is_aside(self) -> bool {
+        matches!(self, ForceKind::Form | ForceKind::Internal)
+    }
 }
 
 /// What a save is for.

@@ -26,15 +26,7 @@ impl Machine {
             .collect();
         for key in due {
             self.live_mut(&key).autosave_at_ms = None;
-            let wish = Wish {
-                kind: ForceKind::Timer,
-                userdata: None,
-                form_data: None,
-                conn: None,
-                response_key: None,
-                request: None,
-            };
-            self.force_save(&key, wish);
+            self.force_save(&key, Wish::for_kind(ForceKind::Timer));
         }
     }
 
