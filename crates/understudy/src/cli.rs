@@ -22,7 +22,7 @@ use understudy::{Timings, office};
 /// forgotten files, commands, links, tokens), and writes down everything it did. It listens on loopback only.
 #[derive(Debug, Parser)]
 #[command(name = "understudy", version, max_term_width = 110)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
@@ -160,7 +160,7 @@ struct Blank {
 }
 
 /// Does what was asked.
-pub fn run(arguments: Arguments) -> Result<()> {
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_env_filter(
@@ -176,7 +176,7 @@ pub fn run(arguments: Arguments) -> Result<()> {
 }
 
 /// Says what went wrong, with its causes.
-pub fn complain(trouble: &anyhow::Error) {
+pub(crate) fn complain(trouble: &anyhow::Error) {
     // If stderr is gone there is nobody to tell.
     let _ = writeln!(std::io::stderr(), "understudy: {trouble:#}");
 }
@@ -220,7 +220,9 @@ fn settings(serve: Serve) -> Result<Settings> {
 
 fn secrets(arguments: SecretArguments) -> Result<Secrets> {
     let shared = match &arguments.secret_file {
-        Some(path) => std::fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?,
+        Some(path) => {
+            std::fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?
+        }
         None => arguments.secret,
     };
     let mut secrets = Secrets::same(shared.trim());
@@ -267,7 +269,9 @@ async fn run_load(arguments: Load) -> Result<()> {
 fn write_blank(blank: &Blank) -> Result<()> {
     let bytes = office::blank(&blank.ext);
     match &blank.out {
-        Some(path) => std::fs::write(path, &bytes).with_context(|| format!("could not write {}", path.display())),
+        Some(path) => {
+            std::fs::write(path, &bytes).with_context(|| format!("could not write {}", path.display()))
+        }
         None => std::io::stdout().write_all(&bytes).context("could not write to stdout"),
     }
 }

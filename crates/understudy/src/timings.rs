@@ -126,7 +126,26 @@ impl Timings {
 
     /// The delays that [`Timings::set`] knows.
     pub const NAMES: [&str; 20] = [
-        "save_delay_ms", "callback_timeout_ms", "link_life_s", "token_life_s", "spent_window_ms", "minute_ms", "cache_life_ms", "sweep_step_ms", "ping_interval_ms", "ping_timeout_ms", "fetch_retry_ms", "fetch_timeout_ms", "conversion_ms", "status_lag_ms", "shutdown_wait_ms", "shutdown_step_ms", "shutdown_timeout_ms", "autosave_interval_ms", "autosave_step_ms", "save_lock_ms",
+        "save_delay_ms",
+        "callback_timeout_ms",
+        "link_life_s",
+        "token_life_s",
+        "spent_window_ms",
+        "minute_ms",
+        "cache_life_ms",
+        "sweep_step_ms",
+        "ping_interval_ms",
+        "ping_timeout_ms",
+        "fetch_retry_ms",
+        "fetch_timeout_ms",
+        "conversion_ms",
+        "status_lag_ms",
+        "shutdown_wait_ms",
+        "shutdown_step_ms",
+        "shutdown_timeout_ms",
+        "autosave_interval_ms",
+        "autosave_step_ms",
+        "save_lock_ms",
     ];
 
     /// Sets one delay by its name. `Err` if there is none of that name.

@@ -127,8 +127,7 @@ impl Client {
 
     /// Waits until the document is there, or cannot be.
     pub async fn opened(&self) -> Result<Opening, ClientError> {
-        let resumes = self.greeting.token_session.is_some();
-        let opening = self.wait_for("opening", 0, |message| talk::opening_of(message, resumes)).await;
+        let opening = self.wait_for("opening", 0, |message| talk::opening_of(message, &self.greeting)).await;
         match opening {
             Err(ClientError::Ended) => {
                 Ok(Opening::Disconnected(talk::disconnect_code(&self.letters.messages())))

@@ -84,7 +84,12 @@ pub enum Target {
 }
 
 /// Configurations of our own making, each document under one key: for hosts that take any key.
-pub fn own_invitations(document_url: String, callback_url: String, key_prefix: String, secret: Secret) -> Invite {
+pub fn own_invitations(
+    document_url: String,
+    callback_url: String,
+    key_prefix: String,
+    secret: Secret,
+) -> Invite {
     Arc::new(move |document, user| {
         let key = format!("{key_prefix}{document}");
         let fill = |url: &str| url.replace("{document}", &document.to_string()).replace("{user}", &user);

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{Crew, Target};
 use crate::chance;
 use crate::client::{Client, Options};
+use crate::machine::Leaving;
 use crate::server::{Opening, Session};
 
 /// New configurations asked for when a key turns out to be spent.
@@ -90,7 +91,8 @@ impl<'a> Person<'a> {
                 let options = Options { patience, ..Options::default() };
                 let client = Client::open(url, config, options).await;
                 let client = client.map_err(|trouble| tally.failed(trouble.to_string())).ok()?;
-                let opening = client.opened().await.map_err(|trouble| tally.failed(trouble.to_string())).ok()?;
+                let opening =
+                    client.opened().await.map_err(|trouble| tally.failed(trouble.to_string())).ok()?;
                 (Seat::Socket(Box::new(client)), opening)
             }
             Target::InProcess(server) => {
@@ -152,9 +154,9 @@ impl<'a> Person<'a> {
     async fn leave(&mut self, seat: Seat) {
         // The final save that may follow is paced like any other.
         self.crew.ticket().await;
-        let polite = self.does(Habit::Polite);
-        self.crew.tally.count(if polite { "closed" } else { "vanished" });
-        seat.leave(polite).await;
+        let how = if self.does(Habit::Polite) { Leaving::Explicit } else { Leaving::Lost };
+        self.crew.tally.count(if how == Leaving::Explicit { "closed" } else { "vanished" });
+        seat.leave(how).await;
     }
 
     fn does(&mut self, habit: Habit) -> bool {
@@ -197,12 +199,13 @@ impl Seat {
         }
     }
 
-    async fn leave(self, polite: bool) {
+    /// The server may be gone by now; then there is nothing left to leave.
+    async fn leave(self, how: Leaving) {
         match self {
-            Seat::Socket(client) if polite => drop(client.close().await),
+            Seat::Socket(client) if how == Leaving::Explicit => drop(client.close().await),
             Seat::Socket(client) => client.hang_up().await,
             Seat::Local(session) => {
-                if polite {
+                if how == Leaving::Explicit {
                     let _ = session.close().await;
                 }
                 let _ = session.hang_up().await;

@@ -64,7 +64,8 @@ impl Tally {
     pub(super) fn report(&self, elapsed: Duration) -> Report {
         let sheet = self.sheet();
         let counts = sheet.counts.iter().map(|(what, count)| ((*what).to_owned(), *count)).collect();
-        let latencies = sheet.times.iter().map(|(what, times)| ((*what).to_owned(), latency(times))).collect();
+        let latencies =
+            sheet.times.iter().map(|(what, times)| ((*what).to_owned(), latency(times))).collect();
         Report {
             seconds: elapsed.as_secs_f64(),
             counts,

@@ -25,8 +25,8 @@ impl Machine {
                 self.tell(Ask { url: callback, userdata, request: Some(request), ..ask });
             }
             Command::ForceSave { key, userdata } => {
-                let wish = Wish { userdata, request: Some(request), ..Wish::for_kind(ForceKind::Command) };
-                self.force_save(&key, wish);
+                let wish = Wish::about(&key, ForceKind::Command);
+                self.force_save(Wish { userdata, request: Some(request), ..wish });
             }
             Command::Drop { key, users } => {
                 self.drop_users(&key, users.as_deref());

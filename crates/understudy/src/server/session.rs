@@ -73,7 +73,8 @@ impl Session {
         desk.tell(Event::Open(Box::new(open))).await?;
         let runtime = tokio::runtime::Handle::current();
         let (edits, pressed_at) = (AtomicU64::new(0), AtomicU64::new(0));
-        let inner = Inner { desk, policy, clock, conn, letters, greeting, base_url, edits, pressed_at, runtime };
+        let inner =
+            Inner { desk, policy, clock, conn, letters, greeting, base_url, edits, pressed_at, runtime };
         Ok(Session { inner: Arc::new(inner) })
     }
 
