@@ -201,7 +201,7 @@ impl World {
     fn crash(&mut self) {
         self.conns.clear();
         self.answers.clear();
-        let mut rules = rules(self.seed);
+        let mut rules = self.machine.rules.clone();
         rules.first_delivery = self.journal.next_number() * 1_000;
         self.machine = Machine::new(rules, self.machine.durable().clone(), self.now_ms);
         self.tell(Event::Tick);
