@@ -15,6 +15,8 @@ mod info;
 mod keys;
 mod links;
 mod loading;
+mod processes;
+mod races;
 mod revival;
 mod sockets;
 mod sources;
