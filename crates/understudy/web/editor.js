@@ -13,12 +13,14 @@
 import { Shape, freshId } from './shape.js';
 import { Paper } from './paper.js';
 import { Grid } from './grid.js';
-import { Wire } from './wire.js';
+import { Outbox } from './outbox.js';
+import { People } from './people.js';
 import { Versions } from './versions.js';
+import { Wire } from './wire.js';
+import { showComments } from './comments.js';
 import * as page from './page.js';
 
-const SEND_AFTER_MS = 350;
-const CURSOR_EVERY_MS = 150;
+const ASK_AGAIN_MS = 350;
 const ATTEMPTS_MAX = 50;
 const ATTEMPT_EVERY_MS = 2000;
 
@@ -42,11 +44,10 @@ class Editor {
     this.origin = query.get('parent') || '*';
     this.events = [];
     this.versions = new Versions(this);
-    this.places = new Map();
-    this.images = new Map();
+    this.people = new People(this);
     window.addEventListener('message', (event) => this.command(event));
     window.addEventListener('keydown', (event) => this.shortcut(event));
-    window.addEventListener('pagehide', () => this.sendNow());
+    window.addEventListener('pagehide', () => this.outbox && this.outbox.sendNow());
     this.emit('onFrameReady');
   }
 
@@ -60,19 +61,19 @@ class Editor {
     return this.events.includes(event);
   }
 
-  say(what) {
-    const [code, text] = SAID[what];
-    return { code, text };
+  /** To the server. */
+  say(message) {
+    if (this.wire) this.wire.say(message);
   }
 
   warn(what) {
-    const { code, text } = this.say(what);
+    const [code, text] = SAID[what];
     page.banner(text);
     this.emit('onWarning', { warningCode: code, warningDescription: text });
   }
 
   fail(what) {
-    const { code, text } = this.say(what);
+    const [code, text] = SAID[what];
     page.setState('failed');
     page.setStatus(text, 'bad');
     page.notice('The document cannot be opened', text);
@@ -90,7 +91,7 @@ class Editor {
       denyEditingRights: () => this.stopTyping(data.text || 'You may only view this document now.'),
       refreshHistory: () => this.versions.refresh(data),
       setHistoryData: () => this.versions.show(data),
-      setUsers: () => this.setUsers(data),
+      setUsers: () => this.people.setUsers(data),
       requestClose: () => this.requestClose(),
       downloadAs: () => this.copy((url) => this.emit('onDownloadAs', { url, fileType: this.fileType })),
       grabFocus: () => page.main.focus(),
@@ -120,9 +121,7 @@ class Editor {
     this.shape = null;
     this.view = null;
     this.earlier = [];
-    this.pending = [];
-    this.sending = null;
-    this.index = 0;
+    this.outbox = new Outbox((message) => this.say(message), () => this.allSent());
     this.attempts = 0;
     this.lastOther = -1;
     this.setRights(edit.mode);
@@ -196,22 +195,25 @@ class Editor {
   hear(message) {
     const handlers = {
       authChanges: () => {
-        this.wire.say({ type: 'authChangesAck' });
+        this.say({ type: 'authChangesAck' });
         this.take(message.changes);
       },
       auth: () => this.authorised(message),
       refreshToken: () => { if (this.session) this.session.token = message.messages; },
-      connectState: () => this.setPeople(message.participants),
+      connectState: () => this.people.set(message.participants),
       documentOpen: () => this.opened(message.data),
-      saveLock: () => (message.saveLock ? this.later() : this.send()),
-      unSaveLock: () => this.sent(message),
+      saveLock: () => this.outbox.turn(message),
+      unSaveLock: () => {
+        this.outbox.sent(message);
+        this.settleStatus();
+      },
       saveChanges: () => {
-        this.index = message.syncChangesIndex;
+        this.outbox.index = message.syncChangesIndex;
         this.take(message.changes);
       },
       forceSaveStart: () => this.forceSaveBegan(message.messages),
       forceSave: () => this.forceSaveEnded(message.messages),
-      cursor: () => this.moveOthers(message.messages),
+      cursor: () => this.people.othersMoved(message.messages),
       warning: () => this.warn(message.code === -201 ? 'forgotten' : 'subscription'),
       meta: () => this.renamed(message.messages),
       drop: () => this.dropped(),
@@ -232,15 +234,13 @@ class Editor {
       me: `${this.user.id}${message.indexUser}`,
     };
     this.attempts = 0;
-    if (Number.isInteger(message.syncChangesIndex)) this.index = message.syncChangesIndex;
-    this.setPeople(message.participants || []);
+    if (Number.isInteger(message.syncChangesIndex)) this.outbox.index = message.syncChangesIndex;
+    this.people.set(message.participants || []);
     if (returned) {
       page.banner('');
       page.setState('ready');
-      if (this.sending) this.pending = [...this.sending.splice(0), ...this.pending];
-      this.sending = null;
+      this.outbox.again();
       this.settleStatus();
-      this.later();
     }
   }
 
@@ -295,7 +295,7 @@ class Editor {
   buttons() {
     const custom = this.customization;
     page.button('save', this.edits ? () => this.save() : null);
-    page.button('comment', this.mayComment ? () => this.comments() : null);
+    page.button('comment', this.mayComment ? () => showComments(this) : null);
     page.button('submit', this.mayFill || (custom.submitForm && this.edits) ? () => this.submit() : null);
     page.button('history', this.has('onRequestHistory') ? () => this.versions.ask() : null);
     page.button('save-as', this.has('onRequestSaveAs') ? () => this.saveAs() : null);
@@ -313,64 +313,18 @@ class Editor {
     if (!this.edits || !this.shape) return;
     const edit = { id: freshId(), ...change };
     this.shape.apply(edit, this.user.name);
-    const last = this.pending[this.pending.length - 1];
-    if (edit.op === 'text' && last && last.p === edit.p && ['text', 'insert', 'append'].includes(last.op)) {
-      last.text = edit.text;
-    } else {
-      this.pending.push(edit);
-    }
+    this.outbox.add(edit);
     this.emit('onDocumentStateChange', true);
     this.settleStatus();
-    this.later();
   }
 
-  later() {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.ask(), SEND_AFTER_MS);
+  moved(place) {
+    this.people.moved(place);
   }
 
-  ask() {
-    if (this.sending || !this.pending.length || !this.session) return;
-    this.wire.say({ type: 'isSaveLock', syncChangesIndex: this.index });
-  }
-
-  send() {
-    if (this.sending || !this.pending.length) {
-      this.wire.say({ type: 'unSaveLock' });
-      return;
-    }
-    this.sending = this.pending.splice(0);
-    this.wire.say({
-      type: 'saveChanges',
-      changes: JSON.stringify(this.sending),
-      startSaveChanges: true,
-      endSaveChanges: true,
-      isCoAuthoring: true,
-      isExcel: this.shape.kind === 'sheets',
-      deleteIndex: null,
-      excelAdditionalInfo: null,
-      unlock: false,
-      releaseLocks: true,
-    });
-    this.settleStatus();
-  }
-
-  /** The window goes: what is left is sent without asking whether it is our turn. */
-  sendNow() {
-    if (this.wire && this.pending.length && !this.sending) this.send();
-  }
-
-  sent(message) {
-    if (!this.sending || message.index === -1 && message.time === -1) return;
-    this.sending = null;
-    this.index = message.syncChangesIndex;
-    if (this.pending.length) {
-      this.later();
-    } else {
-      this.emit('onDocumentStateChange', false);
-      if (this.saveWhenSent) this.forceSave();
-    }
-    this.settleStatus();
+  allSent() {
+    this.emit('onDocumentStateChange', false);
+    if (this.saveWhenSent) this.forceSave();
   }
 
   /** Changes of others. */
@@ -383,9 +337,8 @@ class Editor {
       }
       const edit = parsed(change.change);
       if (!edit) continue;
-      const mine = this.pending.some((own) => own.op === 'text' && own.p === edit.p);
-      const touched = mine && edit.op === 'text' ? {} : this.shape.apply(edit, this.nameOf(change.user));
-      if (touched.comment && page.isSideOpen()) this.comments();
+      const touched = this.outbox.overrides(edit) ? {} : this.shape.apply(edit, this.people.nameOf(change.user));
+      if (touched.comment && page.isSideOpen()) showComments(this);
       else if (this.view && page.main.dataset.version === undefined) this.view.show(touched);
     }
     this.markOthers();
@@ -394,9 +347,9 @@ class Editor {
   settleStatus() {
     if (page.main.dataset.version !== undefined) return;
     if (!this.edits) page.setStatus('Viewing', 'good');
-    else if (this.pending.length || this.sending) page.setStatus('Saving changes…', 'busy');
+    else if (!this.outbox.isEmpty) page.setStatus('Saving changes…', 'busy');
     else page.setStatus(this.savedText || 'All changes saved', 'good');
-    if (this.pending.length) this.savedText = null;
+    if (!this.outbox.isEmpty) this.savedText = null;
     page.setFoot(this.shape && this.shape.kind === 'text' ? `${this.shape.paragraphs.filter((item) => !item.removed).length} paragraphs` : '');
   }
 
@@ -413,9 +366,9 @@ class Editor {
   save() {
     if (this.view && this.view.leave && document.activeElement) this.view.leave(document.activeElement);
     const force = this.customization.forcesave === true;
-    if (this.pending.length || this.sending) {
+    if (!this.outbox.isEmpty) {
       this.saveWhenSent = force;
-      this.ask();
+      this.outbox.ask();
     } else if (force) {
       this.forceSave();
     }
@@ -424,7 +377,7 @@ class Editor {
   forceSave() {
     this.saveWhenSent = false;
     page.setStatus('Saving to storage…', 'busy');
-    this.wire.say({ type: 'forceSaveStart' });
+    this.say({ type: 'forceSaveStart' });
   }
 
   forceSaveBegan(answer) {
@@ -452,12 +405,12 @@ class Editor {
   /** A link to the document as it is now. */
   copy(then) {
     this.copyThen = then;
-    this.sendNow();
+    this.outbox.sendNow();
     this.rpc('copy', { type: 'saveRelativeFromChanges', docId: this.config.document.key });
   }
 
   rpc(responseKey, data) {
-    this.wire.say({ type: 'rpc', responseKey, data });
+    this.say({ type: 'rpc', responseKey, data });
   }
 
   answered(message) {
@@ -471,7 +424,7 @@ class Editor {
       }
     }
     if (message.responseKey === 'copy' && data.inProgress) {
-      setTimeout(() => this.copyThen && this.copy(this.copyThen), SEND_AFTER_MS);
+      setTimeout(() => this.copyThen && this.copy(this.copyThen), ASK_AGAIN_MS);
     } else if (message.responseKey === 'copy') {
       const url = data.url || this.originUrl;
       if (url && this.copyThen) this.copyThen(url);
@@ -496,93 +449,8 @@ class Editor {
 
   /* People. */
 
-  setPeople(participants) {
-    this.people = new Map();
-    for (const item of participants || []) {
-      const known = this.people.get(item.idOriginal);
-      if (known && !known.view) continue;
-      this.people.set(item.idOriginal, {
-        id: item.idOriginal,
-        name: item.username,
-        view: item.view,
-        colour: page.colourOf(item.idOriginal),
-        image: this.images.get(item.idOriginal),
-      });
-    }
-    this.tabs = new Map((participants || []).map((item) => [item.id, item]));
-    for (const tab of [...this.places.keys()]) if (!this.tabs.has(tab)) this.places.delete(tab);
-    page.showPeople([...this.people.values()]);
-    this.markOthers();
-    const unknown = [...this.people.keys()].filter((id) => !this.images.has(id));
-    for (const id of unknown) this.images.set(id, undefined);
-    if (unknown.length && this.has('onRequestUsers')) this.emit('onRequestUsers', { c: 'info', id: unknown });
-  }
-
-  setUsers(data) {
-    for (const user of (data && data.users) || []) this.images.set(String(user.id), user.image);
-    for (const person of (this.people || new Map()).values()) person.image = this.images.get(person.id);
-    page.showPeople([...(this.people || new Map()).values()]);
-  }
-
-  nameOf(tab) {
-    const item = this.tabs && this.tabs.get(tab);
-    return item ? item.username : 'Somebody';
-  }
-
-  moved(place) {
-    this.place = place;
-    if (this.cursorTimer || !this.wire) return;
-    this.cursorTimer = setTimeout(() => {
-      this.cursorTimer = null;
-      this.wire.say({ type: 'cursor', cursor: this.place });
-    }, CURSOR_EVERY_MS);
-  }
-
-  moveOthers(messages) {
-    for (const message of messages || []) this.places.set(message.user, message.cursor);
-    this.markOthers();
-  }
-
   markOthers() {
-    if (!this.view) return;
-    const marks = new Map();
-    for (const [tab, place] of this.places) {
-      const item = this.tabs && this.tabs.get(tab);
-      if (place && item) marks.set(place, { name: item.username, colour: page.colourOf(item.idOriginal) });
-    }
-    this.view.mark(marks);
-  }
-
-  comments() {
-    const side = page.openSide('Comments', () => {});
-    const text = document.createElement('textarea');
-    text.id = 'us-comment-text';
-    text.setAttribute('aria-label', 'New comment');
-    const add = document.createElement('button');
-    add.type = 'button';
-    add.id = 'us-comment-add';
-    add.className = 'strong';
-    add.textContent = 'Add comment';
-    add.onclick = () => {
-      if (!text.value.trim()) return;
-      this.edit({ op: 'comment', about: this.place || '', text: text.value.trim() });
-      this.comments();
-    };
-    const list = document.createElement('ul');
-    list.className = 'notes';
-    list.id = 'us-comments';
-    for (const comment of (this.shape ? this.shape.comments : [])) {
-      const item = document.createElement('li');
-      item.className = 'note';
-      const who = document.createElement('small');
-      who.textContent = comment.author || '';
-      const words = document.createElement('p');
-      words.textContent = comment.text;
-      item.append(who, words);
-      list.append(item);
-    }
-    if (this.mayComment) side.append(text, add);
-    side.append(list);
+    if (this.view) this.view.mark(this.people.marks());
   }
 
   renamed(meta) {
@@ -598,7 +466,7 @@ class Editor {
     if (fatal && !this.shape) {
       this.fail(fatal);
     } else if (code === 4001 || fatal) {
-      this.stopTyping(this.say('lost').text);
+      this.stopTyping(SAID.lost[1]);
       this.warn('lost');
     } else if (this.session) {
       this.comeBack();
@@ -612,7 +480,7 @@ class Editor {
     page.setStatus('Connection lost. Trying again…', 'bad');
     this.attempts += 1;
     if (this.attempts > ATTEMPTS_MAX) {
-      this.stopTyping(this.say('lost').text);
+      this.stopTyping(SAID.lost[1]);
       this.warn('lost');
       return;
     }
@@ -642,8 +510,8 @@ class Editor {
   }
 
   dropped() {
-    this.sendNow();
-    this.wire.say({ type: 'close' });
+    this.outbox.sendNow();
+    this.say({ type: 'close' });
     this.stopTyping('The file cannot be accessed right now.');
   }
 
@@ -657,12 +525,12 @@ class Editor {
   }
 
   requestClose() {
-    this.sendNow();
+    if (this.outbox) this.outbox.sendNow();
     this.emit('onRequestClose');
   }
 
   destroy() {
-    this.sendNow();
+    if (this.outbox) this.outbox.sendNow();
     if (this.wire) this.wire.close();
     this.versions.close();
   }

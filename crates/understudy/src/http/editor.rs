@@ -31,9 +31,12 @@ pub(super) async fn asset(Path(name): Path<String>) -> Response {
         }
         "editor.css" => serve("text/css; charset=utf-8", include_str!("../../web/editor.css")),
         "editor.js" => serve(SCRIPT, include_str!("../../web/editor.js")),
+        "comments.js" => serve(SCRIPT, include_str!("../../web/comments.js")),
         "grid.js" => serve(SCRIPT, include_str!("../../web/grid.js")),
+        "outbox.js" => serve(SCRIPT, include_str!("../../web/outbox.js")),
         "page.js" => serve(SCRIPT, include_str!("../../web/page.js")),
         "paper.js" => serve(SCRIPT, include_str!("../../web/paper.js")),
+        "people.js" => serve(SCRIPT, include_str!("../../web/people.js")),
         "shape.js" => serve(SCRIPT, include_str!("../../web/shape.js")),
         "versions.js" => serve(SCRIPT, include_str!("../../web/versions.js")),
         "wire.js" => serve(SCRIPT, include_str!("../../web/wire.js")),
