@@ -7,6 +7,7 @@ pub mod config;
 mod http;
 pub mod journal;
 pub mod links;
+pub mod load;
 pub mod machine;
 pub mod office;
 pub mod server;

@@ -230,6 +230,9 @@ fn event_of(conn: ConnId, kind: &str, message: &Value) -> Option<Event> {
             let data = message.pointer("/data/formdata").cloned().unwrap_or(Value::Null);
             Some(Event::SubmitForm { conn, data, response_key: message.get("responseKey").cloned() })
         }
+        "rpc" if message.pointer("/data/type").and_then(Value::as_str) == Some("saveRelativeFromChanges") => {
+            Some(Event::MakeCopy { conn, response_key: message.get("responseKey").cloned() })
+        }
         "cursor" => {
             Some(Event::Cursor { conn, cursor: message.get("cursor").cloned().unwrap_or(Value::Null) })
         }

@@ -77,13 +77,17 @@ impl Index {
             Note::CallbackAnswered { delivery, verdict, .. } => self.answered(*delivery, *verdict),
             Note::ForgottenPut { key, holds, .. } => {
                 self.forgotten_gone(key);
-                self.each(holds, |change| drop(change.forgotten_under.insert(key.clone())));
+                self.each(holds, |change| {
+                    change.forgotten_under.insert(key.clone());
+                });
                 self.forgotten.insert(key.clone(), holds.clone());
             }
             Note::ForgottenDeleted { key, .. } => self.forgotten_gone(key),
             Note::CopyOpened { key, holds, .. } => {
                 self.copy_gone(key);
-                self.each(holds, |change| drop(change.open_under.insert(key.clone())));
+                self.each(holds, |change| {
+                    change.open_under.insert(key.clone());
+                });
                 self.open.insert(key.clone(), holds.clone());
             }
             Note::RowRemoved { key, .. } => self.copy_gone(key),
@@ -113,13 +117,17 @@ impl Index {
 
     fn forgotten_gone(&mut self, key: &str) {
         if let Some(holds) = self.forgotten.remove(key) {
-            self.each(&holds, |change| drop(change.forgotten_under.remove(key)));
+            self.each(&holds, |change| {
+                change.forgotten_under.remove(key);
+            });
         }
     }
 
     fn copy_gone(&mut self, key: &str) {
         if let Some(holds) = self.open.remove(key) {
-            self.each(&holds, |change| drop(change.open_under.remove(key)));
+            self.each(&holds, |change| {
+                change.open_under.remove(key);
+            });
         }
     }
 

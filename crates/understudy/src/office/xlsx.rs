@@ -9,6 +9,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use quick_xml::events::BytesStart;
+
 use super::OfficeError;
 use super::edit::Edit;
 use super::package::{Package, Rewrite, relationships_of};
@@ -297,7 +299,16 @@ fn find_cells(source: &str, strings: &[String]) -> Result<Grid, xml::Broken> {
                 grid.data_empty = empty;
             }
             (2, "sheetData", Step::End) => grid.data.end = span.start,
-            (3, "row", Step::Start { tag, empty }) if in_data => start_line(&mut grid, tag, empty, span),
+            (3, "row", Step::Start { tag, empty }) if in_data => {
+                let number = next_row(&grid, tag);
+                grid.lines.push(Line {
+                    number,
+                    whole: span.clone(),
+                    start_tag: span,
+                    empty,
+                    cells: Vec::new(),
+                });
+            }
             (3, "row", Step::End) if in_data => close_line(&mut grid, span.end),
             (4, "c", Step::Start { tag, empty }) if in_data => {
                 kind = xml::attribute(tag, "t").unwrap_or_default();
@@ -327,10 +338,9 @@ fn find_cells(source: &str, strings: &[String]) -> Result<Grid, xml::Broken> {
     if grid.data_tag.is_empty() { Err(xml::Broken) } else { Ok(grid) }
 }
 
-fn start_line(grid: &mut Grid, tag: &quick_xml::events::BytesStart<'_>, empty: bool, span: Range<usize>) {
+fn next_row(grid: &Grid, tag: &BytesStart<'_>) -> u32 {
     let next = grid.lines.last().map_or(1, |line| line.number + 1);
-    let number = xml::attribute(tag, "r").and_then(|row| row.parse().ok()).unwrap_or(next);
-    grid.lines.push(Line { number, whole: span.clone(), start_tag: span, empty, cells: Vec::new() });
+    xml::attribute(tag, "r").and_then(|row| row.parse().ok()).unwrap_or(next)
 }
 
 fn close_line(grid: &mut Grid, end: usize) {
@@ -339,7 +349,7 @@ fn close_line(grid: &mut Grid, end: usize) {
     }
 }
 
-fn start_cell(grid: &mut Grid, tag: &quick_xml::events::BytesStart<'_>, span: Range<usize>) {
+fn start_cell(grid: &mut Grid, tag: &BytesStart<'_>, span: Range<usize>) {
     let Some(line) = grid.lines.last_mut() else { return };
     let next = line.cells.last().map_or(1, |cell| cell.column + 1);
     let place = xml::attribute(tag, "r").and_then(|place| position(&place));

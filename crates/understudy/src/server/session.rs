@@ -32,6 +32,8 @@ struct Inner {
     greeting: Greeting,
     base_url: String,
     edits: AtomicU64,
+    /// The number of the next message when Save was last pressed.
+    pressed_at: AtomicU64,
     runtime: tokio::runtime::Handle,
 }
 
@@ -70,8 +72,9 @@ impl Session {
         let open = admit(&policy, greeting.clone(), (conn, &base_url), clock.now_s())?;
         desk.tell(Event::Open(Box::new(open))).await?;
         let runtime = tokio::runtime::Handle::current();
-        let edits = AtomicU64::new(0);
-        let inner = Inner { desk, policy, clock, conn, letters, greeting, base_url, edits, runtime };
+        let (edits, pressed_at) = (AtomicU64::new(0), AtomicU64::new(0));
+        let inner =
+            Inner { desk, policy, clock, conn, letters, greeting, base_url, edits, pressed_at, runtime };
         Ok(Session { inner: Arc::new(inner) })
     }
 
@@ -129,6 +132,7 @@ impl Session {
     /// Presses Save; returns the server's first answer, which is not yet the host's.
     pub async fn press_save(&self) -> Result<SaveAnswer, Gone> {
         let from = self.inner.letters.next();
+        self.inner.pressed_at.store(from, Ordering::Relaxed);
         self.inner.desk.tell(Event::PressSave { conn: self.inner.conn }).await?;
         let answer = self.inner.letters.wait_for(from, |message| {
             (text(message, "/type") == "forceSaveStart").then(|| SaveAnswer {
@@ -137,6 +141,16 @@ impl Session {
             })
         });
         answer.await.ok_or(Gone)
+    }
+
+    /// Waits until the host answered a force save by button, form or timer; whether it took it. `None` if the
+    /// connection ends first.
+    pub async fn force_saved(&self) -> Option<bool> {
+        let outcome = |message: &Value| match text(message, "/type") {
+            "forceSave" => message.pointer("/messages/success").and_then(Value::as_bool),
+            _ => None,
+        };
+        self.inner.letters.wait_for(self.inner.pressed_at.load(Ordering::Relaxed), outcome).await
     }
 
     /// Submits a form.
