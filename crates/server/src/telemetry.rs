@@ -151,7 +151,7 @@ pub struct LaneTotals {
 }
 
 /// Refreshes the gauges just before they are read.
-pub fn set_gauges(lanes: LaneTotals, totals: &ledger::trail::Totals, is_ready: bool) {
+pub fn set_gauges(lanes: LaneTotals, totals: &ledger::trail::Totals) {
     #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
     let set = |name: &'static str, label: &'static str, kind: &'static str, value: u64| {
         gauge!(name, label => kind).set(value as f64);
@@ -175,5 +175,9 @@ pub fn set_gauges(lanes: LaneTotals, totals: &ledger::trail::Totals, is_ready: b
     ] {
         set(STATE, "kind", kind, value);
     }
-    gauge!(READY).set(if is_ready { 1.0 } else { 0.0 });
+}
+
+/// Whether the service takes work.
+pub fn set_ready(app: &crate::app::App) {
+    gauge!(READY).set(if app.is_ready() { 1.0 } else { 0.0 });
 }

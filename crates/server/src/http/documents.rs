@@ -16,7 +16,7 @@ use model::{DocumentId, Label, ProjectId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::answer::Problem;
+use super::answer::{Problem, ProblemDocument};
 use super::bytes::send;
 use super::caller::Session;
 use super::companies::company_id;
@@ -142,11 +142,12 @@ pub(super) struct UploadQuery {
     params(("company" = String, Path), ("project" = String, Path), UploadQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses((status = 201, body = DocumentView),
-        (status = 400, description = "DOC_007: the name or id is not allowed", body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "API_006: the id is taken", body = Problem, content_type = "application/problem+json"),
-        (status = 413, body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "DOC_002: the file is not whole", body = Problem, content_type = "application/problem+json")))]
+        (status = 400, description = "DOC_007: the name or id is not allowed", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "API_006: the id is taken", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 413, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 422, description = "DOC_002: the file is not whole", body = ProblemDocument, content_type = "application/problem+json")))]
+#[allow(clippy::too_many_arguments, reason = "each is an extractor")]
 pub(super) async fn create_document(
     State(app): State<Arc<App>>,
     session: Session,
@@ -182,7 +183,7 @@ pub(super) struct ListQuery {
 /// The documents of a company, page by page.
 #[utoipa::path(get, path = "/api/v1/companies/{company}/documents", tag = "documents", security(("bearer" = [])),
     params(("company" = String, Path), ListQuery),
-    responses((status = 200, body = [DocumentView]), (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = [DocumentView]), (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn list_documents(
     State(app): State<Arc<App>>,
     session: Session,
@@ -203,7 +204,7 @@ pub(super) async fn list_documents(
 /// One document.
 #[utoipa::path(get, path = "/api/v1/documents/{document}", tag = "documents", security(("bearer" = [])),
     params(("document" = String, Path)),
-    responses((status = 200, body = DocumentView), (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = DocumentView), (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn find_document(
     State(app): State<Arc<App>>,
     session: Session,
@@ -215,7 +216,7 @@ pub(super) async fn find_document(
 /// The versions and checkpoints of a document, newest first.
 #[utoipa::path(get, path = "/api/v1/documents/{document}/versions", tag = "documents", security(("bearer" = [])),
     params(("document" = String, Path)),
-    responses((status = 200, body = [VersionView]), (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = [VersionView]), (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn list_versions(
     State(app): State<Arc<App>>,
     session: Session,
@@ -236,7 +237,8 @@ pub(super) struct ContentQuery {
     params(("document" = String, Path), ContentQuery),
     responses((status = 200, description = "The bytes; ETag is the SHA-256", content_type = "application/octet-stream"),
         (status = 206, description = "The part that was asked for"), (status = 304, description = "Known already"),
-        (status = 404, body = Problem, content_type = "application/problem+json")))]
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+#[allow(clippy::too_many_arguments, reason = "each is an extractor")]
 pub(super) async fn read_content(
     State(app): State<Arc<App>>,
     session: Session,
@@ -287,10 +289,10 @@ pub(super) struct EditorView {
 /// A signed configuration for the editor.
 #[utoipa::path(post, path = "/api/v1/documents/{document}/editor-config", tag = "documents", security(("bearer" = [])),
     params(("document" = String, Path)), request_body = OpenWish,
-    responses((status = 200, body = EditorView), (status = 403, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "DOC_001: being saved, try again", body = Problem, content_type = "application/problem+json"),
-        (status = 503, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = EditorView), (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "DOC_001: being saved, try again", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn configure_editor(
     State(app): State<Arc<App>>,
     session: Session,

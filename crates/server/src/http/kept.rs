@@ -12,7 +12,7 @@ use model::access::Permission;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::answer::Problem;
+use super::answer::{Problem, ProblemDocument};
 use super::bytes::send;
 use super::caller::Session;
 use super::extract::PathOf;
@@ -64,7 +64,7 @@ impl From<KeptCopy> for KeptView {
 /// What could not become the head of a document, newest first.
 #[utoipa::path(get, path = "/api/v1/documents/{document}/kept", tag = "documents", security(("bearer" = [])),
     params(("document" = String, Path)),
-    responses((status = 200, body = [KeptView]), (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = [KeptView]), (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn list_kept(
     State(app): State<Arc<App>>,
     session: Session,
@@ -79,7 +79,7 @@ pub(super) async fn list_kept(
 #[utoipa::path(get, path = "/api/v1/documents/{document}/kept/{number}/content", tag = "documents", security(("bearer" = [])),
     params(("document" = String, Path), ("number" = u64, Path)),
     responses((status = 200, description = "The bytes", content_type = "application/octet-stream"),
-        (status = 404, body = Problem, content_type = "application/problem+json")))]
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn read_kept(
     State(app): State<Arc<App>>,
     session: Session,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ledger::documents::KeptPage;
-use ledger::{Documents as _, Keys as _, Saves as _, Trail as _};
+use ledger::{Documents as _, Keys as _, Trail as _};
 use model::callbacks::Answer;
 use model::opening::ServerKnowledge;
 use model::versions::Origin;
