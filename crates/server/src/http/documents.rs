@@ -22,6 +22,7 @@ use super::caller::Session;
 use super::companies::company_id;
 use super::extract::{JsonBody, PathOf, QueryOf};
 use crate::app::App;
+use crate::config::Config;
 use crate::opening::{Upload, configure, upload, version};
 
 const PAGE_DEFAULT: u32 = 100;
@@ -306,14 +307,14 @@ pub(super) async fn configure_editor(
     let document = session.document(&app, &document, permission).await?;
     let configured = configure(&app, &document, &session.author(), mode).await?;
     Ok(Json(EditorView {
-        api_url: api_url(&app),
+        api_url: api_url_of(&app.config),
         key: configured.key.to_string(),
         base: configured.base.to_string(),
         config: configured.configuration.0,
     }))
 }
 
-pub(crate) fn api_url(app: &App) -> String {
-    let base = app.config.document_server.public_url.as_str().trim_end_matches('/');
+pub(crate) fn api_url_of(config: &Config) -> String {
+    let base = config.document_server.public_url.as_str().trim_end_matches('/');
     format!("{base}/web-apps/apps/api/documents/api.js")
 }

@@ -20,7 +20,7 @@ mod stream;
 pub use answer::Problem;
 pub(crate) use caller::caller_of;
 pub use caller::{PageTokens, Session, sign_api_token};
-pub(crate) use documents::api_url;
+pub(crate) use documents::api_url_of;
 pub use listen::{Listening, listen};
 pub(crate) use operations::LanesView;
 pub use routes::{openapi, router};

@@ -7,6 +7,7 @@
 )]
 
 mod access;
+mod cli;
 mod content;
 mod hostile;
 mod operations;
