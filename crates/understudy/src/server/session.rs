@@ -158,6 +158,18 @@ impl Session {
         self.inner.desk.tell(Event::SubmitForm { conn: self.inner.conn, data, response_key: None }).await
     }
 
+    /// Asks for a link to the document as it is now, as the editor does for a download; `None` if nothing was
+    /// changed since the opening.
+    pub async fn copy_link(&self) -> Result<Option<String>, Gone> {
+        let from = self.inner.letters.next();
+        self.inner.desk.tell(Event::MakeCopy { conn: self.inner.conn, response_key: None }).await?;
+        let answer = |message: &Value| {
+            let url = || message.pointer("/data/url").and_then(Value::as_str).map(str::to_owned);
+            (text(message, "/type") == "rpc").then(url)
+        };
+        self.inner.letters.wait_for(from, answer).await.ok_or(Gone)
+    }
+
     /// Says goodbye: no save delay. The connection stays, as a viewer's, until [`Session::hang_up`].
     pub async fn close(&self) -> Result<(), Gone> {
         self.inner.desk.tell(Event::Leave { conn: self.inner.conn, how: Leaving::Explicit }).await
