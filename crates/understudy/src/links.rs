@@ -4,7 +4,7 @@
 //! `<base>/cache/files/data/<folder>/<name>/<name>?md5=..&expires=..&shardkey=..&filename=..`; the signature
 //! covers path and expiry and nothing else, so the host part may be rewritten; it is good until `expires`.
 //!
-//! Does not serve: see [`crate::http`].
+//! Does not serve: see `crate::http`.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

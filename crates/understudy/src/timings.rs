@@ -125,7 +125,10 @@ impl Timings {
     }
 
     /// The delays that [`Timings::set`] knows.
-    pub const NAMES: [&str; 20] = [
+    pub const NAMES: [&str; 23] = [
+        "retry_1_ms",
+        "retry_2_ms",
+        "retry_3_ms",
         "save_delay_ms",
         "callback_timeout_ms",
         "link_life_s",
@@ -151,6 +154,9 @@ impl Timings {
     /// Sets one delay by its name. `Err` if there is none of that name.
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), UnknownTiming> {
         let timing = match name {
+            "retry_1_ms" => self.retry_delays_ms.get_mut(0).ok_or(UnknownTiming)?,
+            "retry_2_ms" => self.retry_delays_ms.get_mut(1).ok_or(UnknownTiming)?,
+            "retry_3_ms" => self.retry_delays_ms.get_mut(2).ok_or(UnknownTiming)?,
             "save_delay_ms" => &mut self.save_delay_ms,
             "callback_timeout_ms" => &mut self.callback_timeout_ms,
             "link_life_s" => &mut self.link_life_s,
@@ -216,6 +222,7 @@ mod tests {
         }
         assert_eq!(timings.set("nothing", 7), Err(UnknownTiming));
         assert_eq!((timings.save_delay_ms, timings.save_lock_ms), (7, 7));
+        assert_eq!(timings.retry_delays_ms, [7, 7, 7]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! HS512, need no `exp`, and are good for 60 s beyond it; expiry is judged by our own clock. Secrets never
 //! appear in debug output.
 //!
-//! Does not decide what claims mean: see [`crate::admission`] and [`crate::http`].
+//! Does not decide what claims mean: see [`crate::admission`] and `crate::http`.
 
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode};
 use serde::Serialize;

@@ -12,6 +12,9 @@ use std::sync::Arc;
 use super::note::Note;
 use crate::machine::{ChangeId, Verdict, status};
 
+/// Contents remembered by path; far more than can still be offered.
+const CONTENTS_MAX: usize = 100_000;
+
 /// One change and where it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Whereabouts {
@@ -71,6 +74,9 @@ impl Index {
                 change.deleted_because = Some(why.clone());
             }),
             Note::ContentProduced { path, holds, .. } => {
+                if self.contents.len() >= CONTENTS_MAX {
+                    self.contents.pop_first();
+                }
                 self.contents.insert(path.clone(), holds.clone());
             }
             Note::CallbackSent { delivery, body, .. } => self.sent(*delivery, body),

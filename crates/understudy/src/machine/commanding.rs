@@ -3,7 +3,7 @@
 //! Guarantees: the replies and error numbers of PROTOCOL 5; `info` answers only after the host answered the
 //! callback it causes, `forcesave` likewise when it sends a cached file again.
 //!
-//! Does not check tokens or shard keys: [`crate::http`] did.
+//! Does not check tokens or shard keys: `crate::http` did.
 
 use serde_json::json;
 

@@ -166,7 +166,8 @@ impl Machine {
             return "too late: the save is gone".to_owned();
         };
         let key = save.key.clone();
-        let vetoed = verdict == Verdict::Acknowledged && std::mem::take(&mut self.live_mut(&key).veto);
+        let veto = self.live.get_mut(&key).map(|live| std::mem::take(&mut live.veto));
+        let vetoed = veto == Some(true);
         if verdict == Verdict::Acknowledged && !vetoed {
             self.set_task(id, None);
             self.acknowledged(&key, &offer);

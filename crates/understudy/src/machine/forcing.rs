@@ -127,7 +127,7 @@ impl Machine {
         }
         let has_callback = self.durable.row(key).is_none_or(|row| !row.callbacks.is_empty());
         match force.started {
-            false if has_callback => Advice::Start,
+            false if has_callback || kind == ForceKind::Internal => Advice::Start,
             true if is_aside => Advice::Running,
             _ => Advice::NotModified,
         }

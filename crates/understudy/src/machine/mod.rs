@@ -205,14 +205,13 @@ impl Machine {
         self.conns.iter().filter(move |(_, conn)| conn.key == key).map(|(id, conn)| (*id, conn))
     }
 
-    /// Who is connected by that number.
-    pub fn conn(&self, conn: ConnId) -> Option<&Conn> {
-        self.conns.get(&conn)
-    }
-
     /// Whether any callback awaits its answer or any save, retry or status is still to come.
     pub fn is_quiet(&self) -> bool {
-        let pending = |timer: &Timer| !matches!(timer, Timer::Autosave | Timer::Sweep | Timer::Gone(_));
+        let pending = |timer: &Timer| match timer {
+            Timer::Autosave | Timer::Sweep => false,
+            Timer::Gone(conn) => self.conns.contains_key(conn),
+            _ => true,
+        };
         self.waiting.is_empty() && self.durable.tasks.is_empty() && !self.timers.values().any(pending)
     }
 

@@ -55,7 +55,10 @@ impl Machine {
             conn.view = true;
             self.conns.insert(open.conn, conn);
             self.send_auth(open.conn, None);
-            return self.open_document(&open, RowWas::There);
+            if restore.wants_document {
+                self.open_document(&open, RowWas::There);
+            }
+            return;
         }
         if let Err(refusal) = self.settle_row(&open, &mut conn, before) {
             return self.file_error(&open, conn, refusal);

@@ -43,6 +43,7 @@ impl Machine {
             .collect();
         for key in unused {
             self.remove_row(&key, "expired");
+            self.draws.remove(&key);
         }
         let old: Vec<String> = self
             .durable

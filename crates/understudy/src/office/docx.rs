@@ -38,6 +38,8 @@ struct Body {
     end: usize,
     /// The prefix of the main namespace, with its colon.
     prefix: String,
+    /// The body's own tag, if it is empty and closes itself.
+    empty_tag: Option<Range<usize>>,
 }
 
 pub(super) fn read(bytes: &[u8]) -> Result<Shape, OfficeError> {
@@ -91,6 +93,11 @@ fn render(source: &str, body: &Body, paragraphs: &[Paragraph]) -> String {
                 replacements.push((place..place, new_paragraph(body, &paragraph.text)));
             }
         }
+    }
+    if let Some(tag) = &body.empty_tag {
+        let inside: String = replacements.drain(..).map(|(_, new)| new).collect();
+        let opened = source.get(tag.clone()).unwrap_or_default().replace("/>", ">");
+        replacements.push((tag.clone(), format!("{opened}{inside}</{}body>", body.prefix)));
     }
     // Insertions at one place keep their order; the sort is stable.
     replacements.sort_by_key(|(span, _)| span.start);
@@ -196,6 +203,7 @@ impl Finder {
         if depth == 2 && name == "body" {
             let full = tag.name();
             self.body.prefix = full.as_ref().strip_suffix("body").unwrap_or_default().to_owned();
+            self.body.empty_tag = empty.then(|| span.clone());
         }
         if in_body && depth == 3 && name == "sectPr" {
             self.section_start = Some(span.start);
@@ -346,6 +354,21 @@ mod tests {
                 .unwrap()
                 .contains("understudy/changes.xml")
         );
+    }
+
+    #[test]
+    fn an_empty_body_takes_paragraphs() {
+        let source = r#"<w:document xmlns:w="urn:w"><w:body/></w:document>"#;
+        let body = find_paragraphs(source).ok().unwrap();
+        let mut shape = Shape::of_texts(std::iter::empty());
+        shape.apply(&[Edit::append("c1", "first"), Edit::append("c2", "second")]);
+        let Shape::Text { paragraphs } = &shape else { panic!("text") };
+
+        let written = render(source, &body, paragraphs);
+
+        assert!(written.starts_with(r#"<w:document xmlns:w="urn:w"><w:body><w:p>"#), "{written}");
+        assert!(written.find("first").unwrap() < written.find("second").unwrap());
+        assert!(written.ends_with("</w:p></w:body></w:document>"), "{written}");
     }
 
     #[test]

@@ -111,7 +111,9 @@ fn outline(package: &mut Package<'_>) -> Result<(Vec<Part>, Vec<String>), Office
         let Step::Start { tag, .. } = step else { return };
         if path.len() == 3 && path.ends_with(&["sheets".to_owned(), "sheet".to_owned()]) {
             let id = xml::attribute(tag, "id").unwrap_or_default();
-            let target = relationships.iter().find(|relationship| relationship.id == id);
+            // Chart sheets and the like have no cells.
+            let is_grid = |kind: &str| kind.ends_with("/worksheet");
+            let target = relationships.iter().find(|target| target.id == id && is_grid(&target.kind));
             if let (Some(name), Some(target)) = (xml::attribute(tag, "name"), target) {
                 parts.push(Part { name, part: target.target.clone() });
             }
@@ -119,6 +121,9 @@ fn outline(package: &mut Package<'_>) -> Result<(Vec<Part>, Vec<String>), Office
     });
     walked.map_err(|_| OfficeError::Xml { part: main })?;
     parts.retain(|part| package.has(&part.part));
+    if parts.is_empty() {
+        return Err(OfficeError::NoMainPart);
+    }
     let strings = relationships.iter().find(|relationship| relationship.kind.ends_with("/sharedStrings"));
     let strings =
         strings.and_then(|strings| package.text(&strings.target).ok()).map(|text| shared_strings(&text));
