@@ -15,6 +15,7 @@ const DOCUMENT: &str = "saveguard-doctor-probe";
 const USER: &str = "saveguard-cli";
 /// How long a hop of the session may take: a real server converts in seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 const OPEN: &str = "session: the document opens";
 const SEEN: &str = "session: its callback arrives";
@@ -132,24 +133,24 @@ async fn open(patient: &Patient, config: &Value, chart: &mut Chart) -> Option<Cl
 
 /// Status 1 names us: the Document Server reached our callback and we trusted it.
 async fn is_seen(patient: &Patient, refused_before: Option<f64>, chart: &mut Chart) -> bool {
-    let seen = wait_until(patient, |document| {
-        document["editors"].as_array().is_some_and(|editors| editors.iter().any(|editor| editor == USER))
-    })
-    .await;
-    if seen {
-        chart.ok(SEEN, "the Document Server reached us and its signature is right");
-        return true;
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while tokio::time::Instant::now() < deadline {
+        let editors = document(patient).await.map(|document| document["editors"].clone()).unwrap_or_default();
+        if editors.as_array().is_some_and(|editors| editors.iter().any(|editor| editor == USER)) {
+            chart.ok(SEEN, "the Document Server reached us and its signature is right");
+            return true;
+        }
+        if refused_callbacks(patient).await > refused_before {
+            let next = "Its outgoing secret or header differ: compare `services.CoAuthoring.secret.outbox` and \
+                        `token.outbox.header` with `document_server.secret` and `document_server.jwt_header`.";
+            chart.fail(SEEN, "the Document Server reached us, but its token was refused", next);
+            return false;
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
-    let refused_now = refused_callbacks(patient).await;
-    if refused_now > refused_before {
-        let next = "Its outgoing secret or header differ: compare `services.CoAuthoring.secret.outbox` and `token.outbox.header` \
-                    with `document_server.secret` and `document_server.jwt_header`.";
-        chart.fail(SEEN, "the Document Server reached us, but its token was refused", next);
-    } else {
-        let next = "The Document Server cannot post to `server.internal_url`: a firewall, a name it cannot resolve, a proxy that \
-                    redirects, or its filter for private addresses.";
-        chart.fail(SEEN, "no callback came", next);
-    }
+    let next = "The Document Server cannot post to `server.internal_url`: a firewall, a name it cannot resolve, a proxy \
+                that redirects, or its filter for private addresses.";
+    chart.fail(SEEN, "no callback came", next);
     false
 }
 
@@ -206,7 +207,7 @@ async fn wait_until(patient: &Patient, is_so: impl Fn(&Value) -> bool) -> bool {
         if tokio::time::Instant::now() >= deadline {
             return false;
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
 
