@@ -9,6 +9,7 @@
 mod access;
 mod cli;
 mod content;
+mod demo;
 mod hostile;
 mod operations;
 mod recorded;

@@ -56,16 +56,20 @@ struct Chart {
 }
 
 impl Chart {
-    fn note(&mut self, name: &'static str, health: Health, detail: impl Into<String>, next: &str) {
-        self.hops.push(Hop { name, health, detail: detail.into(), next: next.to_owned() });
+    fn ok(&mut self, name: &'static str, detail: impl Into<String>) {
+        self.hops.push(Hop { name, health: Health::Ok, detail: detail.into(), next: String::new() });
     }
 
-    fn ok(&mut self, name: &'static str, detail: impl Into<String>) {
-        self.note(name, Health::Ok, detail, "");
+    fn skip(&mut self, name: &'static str, detail: impl Into<String>) {
+        self.hops.push(Hop { name, health: Health::Skipped, detail: detail.into(), next: String::new() });
+    }
+
+    fn warn(&mut self, name: &'static str, detail: impl Into<String>, next: &str) {
+        self.hops.push(Hop { name, health: Health::Warn, detail: detail.into(), next: next.to_owned() });
     }
 
     fn fail(&mut self, name: &'static str, detail: impl Into<String>, next: &str) {
-        self.note(name, Health::Fail, detail, next);
+        self.hops.push(Hop { name, health: Health::Fail, detail: detail.into(), next: next.to_owned() });
     }
 
     fn has_failed(&self) -> bool {

@@ -7,7 +7,7 @@ use http::header::DATE;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 
-use super::{Chart, Health, Patient};
+use super::{Chart, Patient};
 use crate::app::App;
 use crate::clock::{Clock as _, SystemClock};
 use crate::editors::DocumentServer as _;
@@ -24,7 +24,7 @@ pub(super) fn secrets(patient: &Patient, chart: &mut Chart) {
     let name = "secrets";
     if patient.config.api.secrets.current == patient.config.document_server.secrets.current {
         let next = "Give the api a secret of its own: whoever can sign for the Document Server could sign for people.";
-        chart.note(name, Health::Warn, "the api and the Document Server share one secret", next);
+        chart.warn(name, "the api and the Document Server share one secret", next);
     } else {
         chart.ok(name, "long enough, one for each side");
     }
@@ -41,7 +41,7 @@ pub(super) async fn storage(patient: &Patient, chart: &mut Chart) {
             Some(free) if free < FREE_BYTES_LOW => {
                 let detail =
                     format!("{} is writable, but only {} MiB are free", data.display(), free / (1024 * 1024));
-                chart.note(name, Health::Warn, detail, "Free some room: a full disk answers saves with 503.");
+                chart.warn(name, detail, "Free some room: a full disk answers saves with 503.");
             }
             _ => chart.ok(name, format!("{} takes durable writes", data.display())),
         },
@@ -78,7 +78,7 @@ pub(super) async fn addresses(patient: &Patient, chart: &mut Chart) {
                 let detail = format!("{address} does not answer: {:#}", anyhow::Error::new(cause));
                 let next =
                     format!("Correct `{setting}`. If only other machines can reach it, try it from there.");
-                chart.note(name, Health::Warn, detail, &next);
+                chart.warn(name, detail, &next);
             }
         }
     }
@@ -119,7 +119,7 @@ fn clock(response: &reqwest::Response, asked_at: Timestamp, chart: &mut Chart) {
         .and_then(|date| date.to_str().ok())
         .and_then(|date| rfc2822::parse(date).ok());
     let Some(theirs) = theirs else {
-        return chart.note(name, Health::Skipped, "the Document Server does not tell the time", "");
+        return chart.skip(name, "the Document Server does not tell the time");
     };
     let apart = theirs.timestamp().duration_since(asked_at).as_secs().abs();
     let detail = format!("{apart} s apart");
@@ -127,7 +127,7 @@ fn clock(response: &reqwest::Response, asked_at: Timestamp, chart: &mut Chart) {
         CLOCK_FAIL_SECONDS.. => {
             chart.fail(name, detail, "Set both clocks by NTP: tokens are valid for minutes only.")
         }
-        CLOCK_WARN_SECONDS.. => chart.note(name, Health::Warn, detail, "Set both clocks by NTP."),
+        CLOCK_WARN_SECONDS.. => chart.warn(name, detail, "Set both clocks by NTP."),
         _ => chart.ok(name, "agree"),
     }
 }
@@ -164,9 +164,8 @@ async fn script(patient: &Patient, chart: &mut Chart) {
         }
         Err(cause) => {
             let detail = format!("{address} does not answer: {:#}", anyhow::Error::new(cause));
-            chart.note(
+            chart.warn(
                 name,
-                Health::Warn,
                 detail,
                 "Correct `document_server.public_url`, if browsers cannot reach it either.",
             );

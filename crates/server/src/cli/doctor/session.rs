@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use understudy::client::{Client, ClientError, Options};
 use understudy::server::Opening;
 
-use super::{Chart, Health, Patient};
+use super::{Chart, Patient};
 
 const COMPANY: &str = "saveguard-doctor";
 const PROJECT: &str = "probe";
@@ -43,8 +43,8 @@ pub(super) async fn play(patient: &Patient, chart: &mut Chart) {
     } else {
         let _ = client.close().await;
         let detail = "only its own editor can change a document on a real Document Server";
-        chart.note(FORCE_SAVE, Health::Skipped, detail, "");
-        chart.note(CLOSE, Health::Skipped, "without a change there is nothing to save", "");
+        chart.skip(FORCE_SAVE, detail);
+        chart.skip(CLOSE, "without a change there is nothing to save");
     }
 }
 

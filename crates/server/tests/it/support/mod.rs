@@ -1,5 +1,7 @@
 //! A stage: a real service in a temporary folder, an understudy beside it, and a client that speaks the API.
 
+pub(crate) mod browser;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
