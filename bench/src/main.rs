@@ -3,7 +3,11 @@
 //! Each bench is a module with one `run` that returns a [`report::Report`]. Figures depend on the machine; the
 //! ratios are what is meant to be compared.
 
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command for people: figures go to the terminal")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command for people: figures go to the terminal"
+)]
 
 mod gauge;
 mod lanes;

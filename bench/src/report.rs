@@ -48,8 +48,17 @@ impl Row {
         }
     }
 
-    pub(crate) fn noted(mut self, note: impl Into<String>) -> Self {
-        self.note = note.into();
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// Adds a note to those the row has.
+    pub(crate) fn noted(mut self, note: &str) -> Self {
+        if !self.note.is_empty() && !note.is_empty() {
+            self.note.push_str("; ");
+        }
+        self.note.push_str(note);
         self
     }
 }

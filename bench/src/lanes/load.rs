@@ -114,8 +114,9 @@ where
             let wave = load.keys * per_key;
             let bursts = async move {
                 for first in (0..load.tasks).step_by(usize::try_from(wave).unwrap_or(usize::MAX)) {
-                    let waits: Vec<_> =
-                        (first..first + wave).map(|number| start(Document(number % load.keys), number)).collect();
+                    let waits: Vec<_> = (first..first + wave)
+                        .map(|number| start(Document(number % load.keys), number))
+                        .collect();
                     for wait in waits {
                         std::hint::black_box(wait.await);
                     }

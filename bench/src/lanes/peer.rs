@@ -33,7 +33,8 @@ pub(crate) struct Peer {
 impl Peer {
     /// Compiles and starts it; `None` when there is no JDK.
     pub(crate) fn start() -> Result<Option<Self>> {
-        let is_there = |program| Command::new(program).arg("-version").output().is_ok_and(|it| it.status.success());
+        let is_there =
+            |program| Command::new(program).arg("-version").output().is_ok_and(|it| it.status.success());
         if !is_there("javac") || !is_there("java") {
             return Ok(None);
         }
