@@ -26,8 +26,8 @@ const MIXING: u32 = 1_000;
 const CALLERS: Shape = Shape::Callers(200);
 
 const PREFACE: &str = "\
-Task: 1000 rounds of 64-bit mixing (about 2 µs), 5 for every key, unless the row says otherwise. 200 callers submit
-one task, wait for it (at most 60 s; the limit waits without one) and go on, keys in turn.
+Task: 1000 rounds of 64-bit mixing (about 2 µs) unless the row says otherwise. 200 callers submit one task, wait for
+it (at most 60 s; the limit waits without one) and go on, keys in turn.
 ours: lanes. limit: plain tokio::spawn, which keeps no order. peer: seed 1's design in Java, a thread per key.
 Medians of alternating rounds; /limit and /peer are ours divided by theirs.";
 
@@ -36,33 +36,38 @@ pub(crate) fn run() -> Result<Report> {
     if peer.is_none() {
         eprintln!("no JDK found: the peer is skipped");
     }
-    let load = Load { shape: CALLERS, keys: 10_000, tasks: 50_000, mixing: MIXING };
-    let many = Load { tasks: 200_000, ..load };
+    let load = Load { shape: CALLERS, keys: 10_000, tasks: 200_000, mixing: MIXING };
+    let five_each = Load { tasks: 50_000, ..load };
 
-    let twenty_each = Figures::of("10000 keys, 20 tasks each", many, peer.as_mut())?;
+    let main = Figures::of("10000 keys", load, peer.as_mut().map(|peer| (peer, five_each)))?;
+    let twenty_each = Figures::of("10000 keys, 20 tasks each", load, same(peer.as_mut(), load))?;
+    let at_once = Load { shape: Shape::Burst(5), ..five_each };
+    let (hundred, one) = (Load { keys: 100, ..load }, Load { keys: 1, ..load });
+    let few_callers = Load { shape: Shape::Callers(16), ..five_each };
     let rows = vec![
-        Figures::of("10000 keys", load, peer.as_mut())?.tasks_per_s(),
-        twenty_each.tasks_per_s(),
-        Figures::of("10000 keys, 300 ns task", Load { mixing: 170, ..many }, None)?.tasks_per_s(),
-        Figures::of("10000 keys, empty task", Load { mixing: 0, ..many }, None)?.tasks_per_s(),
-        Figures::of("10000 keys, all at once", Load { shape: Shape::Burst(5), ..load }, peer.as_mut())?
+        main.tasks_per_s().noted("the peer: 5 tasks for each key, as in the seed's table"),
+        twenty_each.tasks_per_s().noted("the same with the peer's threads in use for longer"),
+        Figures::of("10000 keys, 300 ns task", Load { mixing: 170, ..load }, None)?.tasks_per_s(),
+        Figures::of("10000 keys, empty task", Load { mixing: 0, ..load }, None)?.tasks_per_s(),
+        Figures::of("10000 keys, all at once", at_once, same(peer.as_mut(), at_once))?
             .tasks_per_s()
-            .noted("5 tasks for every key are submitted before the first is waited for"),
-        Figures::of("100 keys", Load { keys: 100, ..many }, peer.as_mut())?.tasks_per_s(),
-        Figures::of("1 key", Load { keys: 1, ..many }, peer.as_mut())?
+            .noted("5 tasks for each key are submitted before the first is waited for"),
+        Figures::of("100 keys", hundred, same(peer.as_mut(), hundred))?.tasks_per_s(),
+        Figures::of("1 key", one, same(peer.as_mut(), one))?
             .tasks_per_s()
             .noted("the limit runs one key's tasks in parallel, which is what lanes are there to prevent"),
         used_once(load, peer.as_mut())?,
-        Figures::of("p99 latency", Load { shape: Shape::Callers(16), ..load }, peer.as_mut())?
+        Figures::of("p99 latency", few_callers, same(peer.as_mut(), few_callers))?
             .row("µs", |sample| sample.p99_us)
             .noted("10000 keys, 16 callers"),
-        twenty_each
-            .row("µs", |sample| sample.cpu_us_per_task)
-            .named("CPU per task")
-            .noted("10000 keys, 20 tasks each"),
-        idle(peer.as_mut())?,
+        twenty_each.row("µs", |sample| sample.cpu_us_per_task).named("CPU per task").noted("10000 keys"),
+        idle()?,
     ];
     Ok(Report { bench: "lanes", rows, preface: PREFACE.to_owned() })
+}
+
+fn same(peer: Option<&mut Peer>, load: Load) -> Option<(&mut Peer, Load)> {
+    peer.map(|peer| (peer, load))
 }
 
 /// What each contestant showed in its rounds.
@@ -75,20 +80,21 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(name: &'static str, load: Load, mut peer: Option<&mut Peer>) -> Result<Self> {
+    fn of(name: &'static str, load: Load, mut peer: Option<(&mut Peer, Load)>) -> Result<Self> {
         let (mut ours, mut limit, mut peers) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..ROUNDS {
             eprintln!("{name}: round {} of {ROUNDS}", round + 1);
             ours.push(load::measure(load, Contestant::Lanes)?);
             limit.push(load::measure(load, Contestant::Spawn)?);
-            if let Some(peer) = peer.as_mut().filter(|_| round < ROUNDS_PEER) {
-                peers.push(peer.measure(load)?);
+            if let Some((peer, load)) = peer.as_mut().filter(|_| round < ROUNDS_PEER) {
+                peers.push(peer.measure(*load)?);
             }
         }
-        let cut = peers.iter().find(|sample| sample.tasks < load.tasks);
-        let note = cut.map_or_else(String::new, |cut| {
-            format!("the peer did {} of {} tasks before its time was up", cut.tasks, load.tasks)
-        });
+        let wanted = peer.map_or(0, |(_, load)| load.tasks);
+        let note = match peers.iter().find(|sample| sample.tasks < wanted) {
+            Some(cut) => format!("the peer did {} of {wanted} tasks before its time was up", cut.tasks),
+            None => String::new(),
+        };
         Ok(Self { name, ours, limit, peer: peers, note })
     }
 
@@ -116,7 +122,7 @@ fn used_once(load: Load, peer: Option<&mut Peer>) -> Result<Row> {
 }
 
 /// What a key that was used costs when it is not used any more.
-fn idle(peer: Option<&mut Peer>) -> Result<Row> {
+fn idle() -> Result<Row> {
     let load = |keys| Load { shape: CALLERS, keys, tasks: keys, mixing: MIXING };
     let own = std::process::id();
     let grown = |contestant| -> Result<f64> {
@@ -127,7 +133,8 @@ fn idle(peer: Option<&mut Peer>) -> Result<Row> {
     };
 
     let (ours, limit) = (grown(Contestant::Lanes)?, grown(Contestant::Spawn)?);
-    let peer = peer.map(|peer| peer.bytes_per_idle_key(load(5_000))).transpose()?;
+    // A fresh one: the other has had its crowd of threads already, and keeps their memory.
+    let peer = Peer::start()?.map(|mut peer| peer.bytes_per_idle_key(load(5_000))).transpose()?;
     let row = Row::new("bytes per idle key", "bytes", (ours, Some(limit), peer));
     Ok(row.noted("growth of resident memory by 1000000 keys used once; by 5000 for the peer"))
 }
