@@ -40,6 +40,8 @@ pub(crate) struct Sample {
     pub(crate) tasks_per_s: f64,
     pub(crate) cpu_us_per_task: f64,
     pub(crate) p99_us: f64,
+    /// Memory the process held when all was done but nothing was torn down.
+    pub(crate) resident_bytes: f64,
 }
 
 impl Sample {
@@ -51,6 +53,7 @@ impl Sample {
             tasks_per_s: count / elapsed.as_secs_f64(),
             cpu_us_per_task: cpu_s * 1e6 / count,
             p99_us: p99.as_secs_f64() * 1e6,
+            resident_bytes: 0.0,
         }
     }
 }
@@ -60,7 +63,7 @@ pub(crate) fn measure(load: Load, contestant: Contestant) -> Result<Sample> {
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     let settings = Settings { depth_max: 1_000_000, ..Default::default() };
     let lanes: Lanes<Document> = Lanes::on(runtime.handle().clone(), settings)?;
-    let mixing = load.mixing;
+    let (idle, mixing) = (lanes.clone(), load.mixing);
 
     let cpu_s = gauge::cpu_s(std::process::id());
     let began = Instant::now();
@@ -76,7 +79,10 @@ pub(crate) fn measure(load: Load, contestant: Contestant) -> Result<Sample> {
     };
     let elapsed = began.elapsed();
     let cpu_s = gauge::cpu_s(std::process::id()) - cpu_s;
-    Ok(Sample::new(load.tasks, elapsed, cpu_s, p99(latencies)))
+    let sample = Sample::new(load.tasks, elapsed, cpu_s, p99(latencies));
+    let resident_bytes = gauge::resident_bytes(std::process::id());
+    anyhow::ensure!(idle.is_empty(), "a lane was left behind");
+    Ok(Sample { resident_bytes, ..sample })
 }
 
 /// A key as a server would have it: parsed, small, and printed only when somebody looks.

@@ -115,8 +115,7 @@ fn used_once(load: Load, peer: Option<&mut Peer>) -> Result<Row> {
     let mut figures = Figures::of("1000000 keys used once", million, None)?;
     if let Some(peer) = peer {
         figures.peer.push(peer.measure(Load { tasks: load.keys, ..load })?);
-        figures.note =
-            "peer: its rate on the first 10000 keys; a million would need a million threads".to_owned();
+        figures.note = "the peer: its rate on 10000 keys; a million would need a million threads".to_owned();
     }
     Ok(figures.tasks_per_s())
 }
@@ -127,9 +126,9 @@ fn idle() -> Result<Row> {
     let own = std::process::id();
     let grown = |contestant| -> Result<f64> {
         let before = gauge::resident_bytes(own);
-        load::measure(load(1_000_000), contestant)?;
+        let after = load::measure(load(1_000_000), contestant)?.resident_bytes;
         // Less than a byte per key is the allocator breathing.
-        Ok(((gauge::resident_bytes(own) - before) / 1_000_000.0).max(0.0).floor())
+        Ok(((after - before) / 1_000_000.0).max(0.0).floor())
     };
 
     let (ours, limit) = (grown(Contestant::Lanes)?, grown(Contestant::Spawn)?);
