@@ -12,6 +12,9 @@
 mod gauge;
 mod lanes;
 mod report;
+mod saves;
+mod seed1;
+mod stage;
 
 use anyhow::{Result, bail};
 
@@ -23,7 +26,9 @@ fn main() -> Result<()> {
     }
     let report = match names.as_slice() {
         [name] if *name == "lanes" => lanes::run()?,
-        _ => bail!("which bench? usage: bench lanes [--json]"),
+        [name] if *name == "saves" => saves::run()?,
+        [name] if *name == "seed1" => seed1::run()?,
+        _ => bail!("which bench? usage: bench lanes|saves|seed1 [--json]"),
     };
 
     if flags.is_empty() {
