@@ -80,6 +80,18 @@ fn describe() {
     describe_gauge!(READY, "1 while the service takes work");
 }
 
+/// An error with its causes, for the log: where it is handled, once.
+pub fn report(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}
+
 /// A callback was answered.
 pub fn callback_answered(status: u8, answer: &'static str, took: Duration) {
     let status = match status {

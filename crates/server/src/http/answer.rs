@@ -17,7 +17,8 @@ use utoipa::ToSchema;
 
 use crate::editors::onlyoffice::{CallbackRefused, TokenRefused};
 use crate::opening::{OpenError, StreamRefused};
-use crate::saving::{Reply, report};
+use crate::saving::Reply;
+use crate::telemetry::report;
 
 const PAGES: &str = "https://github.com/saveguard/saveguard/blob/main/docs/errors";
 
@@ -209,6 +210,7 @@ impl From<OpenError> for Problem {
             OpenError::TooLarge { limit_bytes } => Self::too_large(limit_bytes),
             OpenError::BrokenOff => Self::bad_request("The upload broke off."),
             OpenError::Stream(refused) => refused.into(),
+            OpenError::Check(cause) => Self::store(&cause),
             OpenError::Ledger(cause) => Self::store(&cause),
             OpenError::Vault(cause) => Self::store(&cause),
         }

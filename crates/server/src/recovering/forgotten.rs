@@ -17,8 +17,8 @@ use vault::{Sidecar, read_verified};
 
 use super::RecoveryError;
 use crate::app::App;
-use crate::saving::{blob_facts, check, report};
-use crate::telemetry;
+use crate::incoming::{blob_facts, check};
+use crate::telemetry::{self, report};
 
 /// The status in the sidecar of a forgotten file: it came with no callback.
 const NO_STATUS: u8 = 0;

@@ -15,8 +15,8 @@ use vault::{BlobReader, Sidecar};
 
 use super::RecoveryError;
 use crate::app::App;
-use crate::saving::{blob_facts, check, report};
-use crate::telemetry;
+use crate::incoming::{blob_facts, check};
+use crate::telemetry::{self, report};
 
 /// Documents looked at per query.
 const PAGE: u32 = 500;

@@ -13,6 +13,7 @@ use model::keys::KeyParts;
 use super::jobs::{Job, Joined, Waiter};
 use super::{SaveError, presence, save};
 use crate::app::App;
+use crate::telemetry::report;
 
 /// What the Document Server is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,16 +167,4 @@ impl Drop for Work {
     fn drop(&mut self) {
         self.app.jobs.end(self.open.number, &self.job, None);
     }
-}
-
-/// An error with its causes, for the log.
-pub(crate) fn report(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }

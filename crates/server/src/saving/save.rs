@@ -10,15 +10,16 @@ use ledger::documents::BlobFacts;
 use ledger::saves::{Aside, Committed, OpenSave, PreparedSave};
 use model::callbacks::{Answer, AsideReason, Plan, answer_to_failure};
 use model::saves::Ruling;
-use office_check::{Hint, Limits, Report, Verdict};
+use office_check::{Hint, Report, Verdict};
 use signals::Signal;
 use vault::{Sidecar, Spooled};
 
 use super::SaveError;
-use super::accept::{Work, report};
+use super::accept::Work;
 use super::fetch::fetch;
 use crate::app::App;
-use crate::telemetry;
+use crate::incoming::{blob_facts, check};
+use crate::telemetry::{self, report};
 
 /// A save whose bytes are stored (or that brought none).
 pub(super) struct Prepared {
@@ -62,14 +63,6 @@ async fn bring_in(app: &App, save: &OpenSave, link: Option<&str>) -> Result<Opti
     }
     steps::reached("save.stored");
     Ok(Some(Stored { spooled, sidecar, report }))
-}
-
-/// Checks the very bytes that are stored, off the async threads.
-pub(crate) async fn check(spooled: Spooled, hint: Hint) -> Result<Report, SaveError> {
-    let checked = tokio::task::spawn_blocking(move || {
-        spooled.reader().map(|reader| office_check::check(reader, hint, &Limits::default()))
-    });
-    checked.await.map_err(|_| SaveError::Interrupted)?.map_err(SaveError::Store)
 }
 
 /// Step 6: commit, alone for the document. Whoever waits hears the answer, or that the server should try again.
@@ -142,18 +135,6 @@ async fn commit_prepared(work: &Work, prepared: Prepared) -> Result<Committed, S
 impl Stored {
     fn facts(&self) -> BlobFacts {
         blob_facts(&self.spooled, &self.report)
-    }
-}
-
-/// What the ledger writes down about bytes in the vault.
-pub(crate) fn blob_facts(spooled: &Spooled, report: &Report) -> BlobFacts {
-    let mut flags: Vec<&str> = report.findings.iter().map(|finding| finding.code.as_str()).collect();
-    flags.dedup();
-    BlobFacts {
-        digest: spooled.digest,
-        size_bytes: spooled.size_bytes,
-        file_type: report.kind.to_string(),
-        flags: flags.join(","),
     }
 }
 

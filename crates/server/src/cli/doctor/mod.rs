@@ -19,8 +19,10 @@ use serde_json::json;
 
 use super::lanes::operator_token;
 use super::{print, tell};
+use crate::app::App;
 use crate::config::Config;
 use crate::service::Service;
+use crate::telemetry::report;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -101,10 +103,20 @@ pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<
 
 async fn examine(patient: &Patient, chart: &mut Chart) {
     places::secrets(patient, chart);
-    places::storage(patient, chart).await;
+    let app = match App::inspecting(patient.config.clone()) {
+        Ok(app) => app,
+        Err(cause) => {
+            return chart.fail(
+                "storage",
+                report(&cause),
+                "Mend what it says; nothing else can be looked at before.",
+            );
+        }
+    };
+    places::storage(patient, &app, chart).await;
     let Some(service) = running_service(patient, chart).await else { return };
     places::addresses(patient, chart).await;
-    places::document_server(patient, chart).await;
+    places::document_server(patient, &app, chart).await;
     if !chart.has_failed() {
         session::play(patient, chart).await;
     }
@@ -127,8 +139,7 @@ async fn running_service(patient: &Patient, chart: &mut Chart) -> Option<Option<
             Some(Some(service))
         }
         Err(cause) => {
-            let detail = format!("{:#}", anyhow::Error::new(cause));
-            chart.fail(name, detail, "Mend what it says; nothing else can be looked at before.");
+            chart.fail(name, report(&cause), "Mend what it says; nothing else can be looked at before.");
             None
         }
     }

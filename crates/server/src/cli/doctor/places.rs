@@ -1,7 +1,6 @@
 //! The places a save passes: secrets, storage, our addresses, the Document Server, the clocks.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use http::header::DATE;
 use jiff::Timestamp;
@@ -10,9 +9,9 @@ use jiff::fmt::rfc2822;
 use super::{Chart, Patient};
 use crate::app::App;
 use crate::clock::{Clock as _, SystemClock};
-use crate::editors::DocumentServer as _;
-use crate::editors::onlyoffice::{OnlyOffice, Tokens};
+use crate::editors::CommandError;
 use crate::http::api_url_of;
+use crate::telemetry::report;
 
 /// Below this, the next large documents may not fit.
 const FREE_BYTES_LOW: u64 = 1024 * 1024 * 1024;
@@ -30,10 +29,10 @@ pub(super) fn secrets(patient: &Patient, chart: &mut Chart) {
     }
 }
 
-pub(super) async fn storage(patient: &Patient, chart: &mut Chart) {
+pub(super) async fn storage(patient: &Patient, app: &App, chart: &mut Chart) {
     let name = "storage";
     let data = &patient.config.server.data;
-    match probe(patient).await {
+    match probe(app).await {
         Err(detail) => {
             chart.fail(name, detail, "Make the data folder writable and see that its disk is not full.")
         }
@@ -48,11 +47,9 @@ pub(super) async fn storage(patient: &Patient, chart: &mut Chart) {
     }
 }
 
-async fn probe(patient: &Patient) -> Result<(), String> {
-    let app = App::inspecting(patient.config.clone())
-        .map_err(|cause| format!("{:#}", anyhow::Error::new(cause)))?;
-    app.ledger.totals().await.map_err(|cause| format!("{:#}", anyhow::Error::new(cause)))?;
-    app.vault.probe().await.map_err(|cause| format!("{:#}", anyhow::Error::new(cause)))
+async fn probe(app: &App) -> Result<(), String> {
+    app.ledger.totals().await.map_err(|cause| report(&cause))?;
+    app.vault.probe().await.map_err(|cause| report(&cause))
 }
 
 fn free_bytes(folder: &Path) -> Option<u64> {
@@ -75,7 +72,7 @@ pub(super) async fn addresses(patient: &Patient, chart: &mut Chart) {
                 chart.fail(name, detail, &format!("Something else answers there: correct `{setting}`."));
             }
             Err(cause) => {
-                let detail = format!("{address} does not answer: {:#}", anyhow::Error::new(cause));
+                let detail = format!("{address} does not answer: {}", report(&cause));
                 let next =
                     format!("Correct `{setting}`. If only other machines can reach it, try it from there.");
                 chart.warn(name, detail, &next);
@@ -84,7 +81,7 @@ pub(super) async fn addresses(patient: &Patient, chart: &mut Chart) {
     }
 }
 
-pub(super) async fn document_server(patient: &Patient, chart: &mut Chart) {
+pub(super) async fn document_server(patient: &Patient, app: &App, chart: &mut Chart) {
     let settings = &patient.config.document_server;
     let name = "the Document Server";
     let address = format!("{}/healthcheck", settings.internal_url.as_str().trim_end_matches('/'));
@@ -92,7 +89,7 @@ pub(super) async fn document_server(patient: &Patient, chart: &mut Chart) {
     let response = match patient.http.get(&address).send().await {
         Ok(response) => response,
         Err(cause) => {
-            let detail = format!("{address} does not answer: {:#}", anyhow::Error::new(cause));
+            let detail = format!("{address} does not answer: {}", report(&cause));
             return chart.fail(name, detail, "Start it, or correct `document_server.internal_url`.");
         }
     };
@@ -107,7 +104,7 @@ pub(super) async fn document_server(patient: &Patient, chart: &mut Chart) {
         }
         Err(cause) => chart.fail(name, cause.to_string(), "Look at its logs."),
     }
-    command(patient, chart).await;
+    command(app, chart).await;
     script(patient, chart).await;
 }
 
@@ -133,23 +130,16 @@ fn clock(response: &reqwest::Response, asked_at: Timestamp, chart: &mut Chart) {
 }
 
 /// A command is signed, so its answer proves the secret in one direction.
-async fn command(patient: &Patient, chart: &mut Chart) {
+async fn command(app: &App, chart: &mut Chart) {
     let name = "commands to the Document Server";
-    let tokens = Arc::new(Tokens::new(&patient.config.document_server.secrets));
-    let signals = Arc::new(signals::local::LocalSignals::default());
-    let sources = (Arc::new(SystemClock) as _, Arc::new(crate::clock::SystemRandom) as _);
-    let asked = match OnlyOffice::new(&patient.config, tokens, signals, sources) {
-        Ok(client) => client.version().await,
-        Err(cause) => return chart.fail(name, cause.to_string(), "Report this."),
-    };
-    match asked {
+    match app.editor.version().await {
         Ok(version) => chart.ok(name, format!("version {version}; it accepts our signature")),
-        Err(crate::editors::CommandError::Refused { code: 6 | 7, .. }) => chart.fail(
+        Err(CommandError::Refused { code: 6 | 7, .. }) => chart.fail(
             name,
             "it refuses our signature",
             "Give both sides the same secret: `document_server.secret` here, `services.CoAuthoring.secret.inbox` there.",
         ),
-        Err(cause) => chart.fail(name, format!("{:#}", anyhow::Error::new(cause)), "Look at its logs."),
+        Err(cause) => chart.fail(name, report(&cause), "Look at its logs."),
     }
 }
 
@@ -163,7 +153,7 @@ async fn script(patient: &Patient, chart: &mut Chart) {
             chart.fail(name, detail, "Correct `document_server.public_url`.");
         }
         Err(cause) => {
-            let detail = format!("{address} does not answer: {:#}", anyhow::Error::new(cause));
+            let detail = format!("{address} does not answer: {}", report(&cause));
             chart.warn(
                 name,
                 detail,

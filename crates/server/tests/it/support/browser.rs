@@ -117,6 +117,10 @@ impl Drop for Browser {
 }
 
 /// Starts a driver on a port of its own choice and reads which.
+#[allow(
+    clippy::zombie_processes,
+    reason = "whoever gets the child waits for it; without a port the test is over"
+)]
 fn start_driver() -> (Child, u16) {
     let mut driver = Command::new("chromedriver")
         .arg("--port=0")
