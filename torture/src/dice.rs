@@ -60,14 +60,6 @@ impl Dice {
         }
         unreachable!("the weights add up to the total")
     }
-
-    /// In another order.
-    pub(crate) fn shuffled<T>(&mut self, mut things: Vec<T>) -> Vec<T> {
-        for last in (1..things.len()).rev() {
-            things.swap(last, self.throws.random_range(0..=last));
-        }
-        things
-    }
 }
 
 #[cfg(test)]

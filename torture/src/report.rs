@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::checking::lines_about;
-use crate::chronicle::{Class, Violation};
+use crate::chronicle::{Class, Deed, Violation};
 use crate::round::Report;
 use crate::run::Plan;
 use crate::world::World;
@@ -17,7 +17,7 @@ use crate::world::World;
 /// Findings of a round that are told with their story; the rest only by name.
 const STORIES_MAX: usize = 3;
 /// Lines of a story, the last ones.
-const LINES_MAX: usize = 60;
+const LINES_MAX: usize = 40;
 /// A line longer than this says nothing more.
 const LINE_CHARACTERS_MAX: usize = 260;
 
@@ -104,13 +104,19 @@ impl Totals {
             self.took().as_secs_f64(),
             self.counts_in_words()
         ));
+        let mut whole = String::new();
         for (place, violation) in violations.iter().enumerate() {
+            let story = story(&report.world, violation);
+            whole.push_str(&format!("{violation}\n  {}\n\n", story.join("\n  ")));
             tell(&format!("  {violation}"));
             if place < STORIES_MAX {
-                story(&report.world, violation).iter().for_each(|line| tell(&format!("    {line}")));
+                let start = story.len().saturating_sub(LINES_MAX);
+                story[start..].iter().for_each(|line| tell(&format!("    {}", cut(line))));
             }
         }
         if !violations.is_empty() {
+            // Printed in part only; a round without a readable folder would have failed long ago.
+            let _ = std::fs::write(setting.folder.join("findings.txt"), whole);
             let mutant = setting.mutant.as_ref().map(|name| format!(" --mutant {name}")).unwrap_or_default();
             tell(&format!("  seen again, with luck, by: torture --seed {}{mutant} --only-round {}", self.seed, setting.round));
         }
@@ -162,24 +168,28 @@ impl Totals {
     }
 }
 
-/// What happened around a finding, from both sides, in order.
+/// What happened around a finding, from both sides, in order: all that names its key or its changes, and what happened
+/// to everybody meanwhile.
 fn story(world: &World, violation: &Violation) -> Vec<String> {
-    let deeds = world.chronicle.deeds().into_iter();
-    let about = |document: &Option<String>| document.is_none() || *document == violation.document;
-    let mut lines: Vec<(u64, String)> =
-        deeds.filter(|deed| about(&deed.document)).map(|deed| (deed.at_ms, format!("* {}", deed.what))).collect();
     let entries = world.editor.journal().entries();
-    lines.extend(lines_about(&entries, violation.key.as_deref(), &violation.changes));
+    let mut lines = lines_about(&entries, violation.key.as_deref(), &violation.changes);
+    let concerns = |deed: &Deed| match &violation.key {
+        Some(key) => deed.what.contains(key.as_str()),
+        None => deed.document == violation.document,
+    };
+    let (to_all, own): (Vec<Deed>, Vec<Deed>) =
+        world.chronicle.deeds().into_iter().partition(|deed| deed.document.is_none());
+    lines.extend(own.iter().filter(|deed| concerns(deed)).map(|deed| (deed.at_ms, format!("* {}", deed.what))));
+    let (from, to) = (lines.iter().map(|line| line.0).min(), lines.iter().map(|line| line.0).max());
+    let meanwhile = |deed: &&Deed| from.is_some_and(|from| deed.at_ms >= from) && Some(deed.at_ms) <= to;
+    lines.extend(to_all.iter().filter(meanwhile).map(|deed| (deed.at_ms, format!("* {}", deed.what))));
     lines.sort_by_key(|(at_ms, _)| *at_ms);
-    let start = lines.len().saturating_sub(LINES_MAX);
-    let first_ms = lines.first().map_or(0, |(at_ms, _)| *at_ms);
-    lines[start..]
-        .iter()
-        .map(|(at_ms, line)| {
-            let line: String = line.chars().take(LINE_CHARACTERS_MAX).collect();
-            format!("{:>7.3} {line}", Duration::from_millis(at_ms - first_ms).as_secs_f64())
-        })
-        .collect()
+    let since_first = |at_ms: u64| Duration::from_millis(at_ms.saturating_sub(from.unwrap_or(0))).as_secs_f64();
+    lines.into_iter().map(|(at_ms, line)| format!("{at_ms} {:>7.3} {line}", since_first(at_ms))).collect()
+}
+
+fn cut(line: &str) -> String {
+    line.chars().take(LINE_CHARACTERS_MAX).collect()
 }
 
 /// Tells people.

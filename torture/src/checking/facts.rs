@@ -146,8 +146,7 @@ pub(crate) fn lines_about(entries: &[Entry], key: Option<&str>, changes: &[Strin
     for entry in entries {
         let text = shorten(entry);
         let is_answer = matches!(&entry.note, Note::CallbackAnswered { delivery, .. } if deliveries.contains(delivery));
-        let is_life = matches!(&entry.note, Note::Crashed | Note::Started { .. });
-        if concerns(&text) || is_answer || is_life {
+        if concerns(&text) || is_answer {
             if let Note::CallbackSent { delivery, .. } = &entry.note {
                 deliveries.insert(*delivery);
             }

@@ -163,12 +163,11 @@ impl Play {
 
     pub(crate) async fn say(&mut self, tab: Tab, how: Goodbye) {
         self.world.chronicle.note_of(&self.document, format!("{} leaves {} ({how:?})", tab.who, tab.key));
-        let left = match how {
+        // An error says that the server is gone, and the session with it.
+        let _ = match how {
             Goodbye::Explicit => tab.session.close().await,
             Goodbye::Hard => tab.session.hang_up().await,
         };
-        // The server is gone, and the session with it.
-        drop(left);
     }
 
     /// Lets something go wrong around a key.
