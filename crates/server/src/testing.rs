@@ -1,0 +1,394 @@
+//! A workbench for tests of flows: ports in memory that outlive a process, a Document Server of a few lines, and a
+//! clock that moves when told. A "process" is an [`App`] on these stores; its calls can be made to fail.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use jiff::Timestamp;
+use ledger::Ledger;
+use ledger::documents::{Author, Company, Document, Project};
+use ledger::sqlite::{Options, SqliteLedger};
+use model::callbacks::{Answer, Callback};
+use model::keys::Mode;
+use model::names::FileName;
+use model::opening::ServerKnowledge;
+use model::{CompanyId, Digest, DocumentId, EditorKey, Environment, Guards, ProjectId};
+use signals::local::LocalSignals;
+use steps::{Fault, Faults};
+use vault::faulty::{FaultyTree, FaultyVault};
+use vault::memory::{MemoryTree, MemoryVault};
+use vault::{Spool, Spooled};
+
+use crate::app::{App, Parts};
+use crate::clock::{Clock, Random};
+use crate::config::Config;
+use crate::editors::{CommandError, DocumentServer, FetchError};
+use crate::opening::{Upload, configure, upload};
+use crate::saving::{Reply, accept};
+
+/// A time all tests share.
+const EPOCH_SECONDS: i64 = 1_794_770_000;
+
+/// Stores and a Document Server that outlive processes.
+pub(crate) struct Workbench {
+    pub(crate) ledger: Arc<SqliteLedger>,
+    pub(crate) vault: MemoryVault,
+    pub(crate) tree: MemoryTree,
+    pub(crate) editor: FakeEditor,
+    pub(crate) clock: TestClock,
+    random: Arc<TestRandom>,
+    folder: tempfile::TempDir,
+}
+
+/// The smallest whole docx there is, with a text that tells it apart.
+pub(crate) fn docx(text: &str) -> Bytes {
+    understudy::office::sample_docx("Test", &[text])
+}
+
+impl Workbench {
+    /// Fresh stores with the document `12345`, whose content is `docx("base")`.
+    pub(crate) async fn new() -> Self {
+        let options = Options::new(Environment::parse("test").unwrap());
+        let bench = Self {
+            ledger: Arc::new(SqliteLedger::temporary(&options).unwrap()),
+            vault: MemoryVault::default(),
+            tree: MemoryTree::default(),
+            editor: FakeEditor::default(),
+            clock: TestClock::default(),
+            random: Arc::new(TestRandom::default()),
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let app = bench.process();
+        let (company, project) = (CompanyId::parse("acme").unwrap(), ProjectId::parse("plans").unwrap());
+        let (name, created_at) = ("Acme".to_owned(), app.now());
+        app.ledger
+            .create_company(&Company { id: company.clone(), name: name.clone(), created_at })
+            .await
+            .unwrap();
+        app.ledger.create_project(&Project { company, id: project, name, created_at }).await.unwrap();
+        bench.bring(&app, "12345", docx("base")).await;
+        bench
+    }
+
+    /// A process whose calls all work.
+    pub(crate) fn process(&self) -> Arc<App> {
+        self.process_with(&Arc::new(Faults::none()))
+    }
+
+    /// A process whose calls fail as told.
+    pub(crate) fn process_with(&self, faults: &Arc<Faults>) -> Arc<App> {
+        let app = App::from_parts(Parts {
+            config: self.config(),
+            ledger: Arc::new(ledger::faulty::Faulty::new(
+                self.ledger.clone() as Arc<dyn Ledger>,
+                Arc::clone(faults),
+            )),
+            vault: Arc::new(FaultyVault::new(Arc::new(self.vault.clone()), Arc::clone(faults))),
+            tree: Arc::new(FaultyTree::new(Arc::new(self.tree.clone()), Arc::clone(faults))),
+            signals: Arc::new(LocalSignals::default()),
+            editor: Arc::new(FaultyEditor { inner: self.editor.clone(), faults: Arc::clone(faults) }),
+            spool: Spool::open(&self.folder.path().join("spool")).unwrap(),
+            clock: Arc::new(self.clock.clone()),
+            random: Arc::clone(&self.random) as Arc<dyn Random>,
+            guards: Guards::ALL,
+        });
+        Arc::new(app.unwrap())
+    }
+
+    fn config(&self) -> Config {
+        let settings = [
+            ("SERVER_DATA", self.folder.path().join("data").display().to_string()),
+            ("SERVER_ENVIRONMENT", "test".to_owned()),
+            ("SAVING_FETCH_SPREAD_MS", "0".to_owned()),
+            ("OPENING_WAIT_SECONDS", "1".to_owned()),
+        ];
+        let variables =
+            settings.into_iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)).collect();
+        Config::from_sources(toml::Table::new(), variables).unwrap()
+    }
+
+    /// Brings a document in.
+    pub(crate) async fn bring(&self, app: &Arc<App>, id: &str, bytes: Bytes) -> Document {
+        let new = Upload {
+            id: DocumentId::parse(id).unwrap(),
+            company: CompanyId::parse("acme").unwrap(),
+            project: ProjectId::parse("plans").unwrap(),
+            name: FileName::parse("report.docx").unwrap(),
+            author: author("u0"),
+        };
+        let body = futures_util::stream::once(async move { Ok::<_, std::convert::Infallible>(bytes) });
+        upload(app, new, body).await.unwrap()
+    }
+
+    /// The document as it stands.
+    pub(crate) async fn document(&self) -> Document {
+        use ledger::Documents as _;
+        self.ledger.document(&DocumentId::parse("12345").unwrap()).await.unwrap().unwrap()
+    }
+
+    /// Somebody opens the document for editing.
+    pub(crate) async fn open(&self, app: &Arc<App>) -> EditorKey {
+        configure(app, &self.document().await, &author("u1"), Mode::Edit).await.unwrap().key
+    }
+
+    /// A callback with content, which the Document Server can serve.
+    pub(crate) fn callback(&self, key: &EditorKey, status: u8, bytes: &Bytes) -> Callback {
+        let path = format!("/cache/files/data/{key}_{}/output.docx", Digest::of(bytes).short(8));
+        self.editor.offer(&path, bytes.clone());
+        Callback {
+            url: Some(format!("http://ds{path}?md5={}", self.random.bits())),
+            file_type: Some("docx".to_owned()),
+            users: vec!["u1".to_owned()],
+            author_name: Some("User One".to_owned()),
+            last_save: Some(self.clock.tick()),
+            session_start: Timestamp::from_second(EPOCH_SECONDS).ok(),
+            ..Callback::bare(key.clone(), status)
+        }
+    }
+
+    /// A callback that is written down and not worked on: its process ended.
+    pub(crate) async fn receive_only(&self, app: &App, callback: &Callback) {
+        let arrival = ledger::saves::Arrival {
+            document: callback.key.parts().map(|parts| parts.document),
+            callback: callback.clone(),
+            at: app.now(),
+            identity_window: app.config.saving.identity_window,
+        };
+        app.ledger.receive(&arrival).await.unwrap();
+    }
+
+    /// The labels of the document's contents, newest first.
+    pub(crate) async fn labels(&self) -> Vec<String> {
+        use ledger::Documents as _;
+        let contents = self.ledger.contents(&self.document().await.id).await.unwrap();
+        contents.iter().map(|content| content.label.to_string()).collect()
+    }
+
+    /// Everything that lasts, to compare two moments.
+    pub(crate) async fn everything(&self) -> String {
+        use ledger::{Documents as _, Trail as _};
+        use vault::Vault as _;
+        let document = self.document().await;
+        let page = ledger::documents::KeptPage { document: None, before: None, limit: 1000 };
+        let parts = [
+            format!("{:?}", self.ledger.contents(&document.id).await.unwrap()),
+            format!("{:?}", self.ledger.kept_copies(&page).await.unwrap()),
+            format!("{:?}", self.ledger.audit("12345", 0, 10_000).await.unwrap()),
+            format!("{:?}", self.ledger.totals().await.unwrap()),
+            format!("{:?}", self.vault.list(None, 10_000).await.unwrap()),
+            format!("{:?}", self.tree.names(&place(&document))),
+            format!("{:?}", self.editor.state.lock().unwrap().forgotten.keys()),
+        ];
+        parts.join("\n")
+    }
+}
+
+pub(crate) fn place(document: &Document) -> vault::tree::Place {
+    vault::tree::Place {
+        company: document.company.clone(),
+        project: document.project.clone(),
+        document: document.id.clone(),
+        name: document.name.clone(),
+    }
+}
+
+pub(crate) fn author(id: &str) -> Author {
+    Author { id: id.to_owned(), name: format!("User {id}") }
+}
+
+/// Delivers a callback; `None` if the connection was closed unanswered.
+pub(crate) async fn deliver(app: &Arc<App>, callback: &Callback) -> Option<Answer> {
+    match accept(app, callback.clone(), Instant::now()).await {
+        Reply::Answer(answer) => Some(answer),
+        Reply::Close => None,
+    }
+}
+
+/// Waits until a process has nothing in hand.
+pub(crate) async fn idle(app: &App) {
+    while app.jobs.count() > 0
+        || !app.arrivals.is_empty()
+        || !app.saves.is_empty()
+        || !app.publications.is_empty()
+    {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// A clock that moves a second each time it is told to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TestClock {
+    seconds: Arc<AtomicI64>,
+}
+
+impl TestClock {
+    pub(crate) fn tick(&self) -> Timestamp {
+        self.pass(1);
+        self.now()
+    }
+
+    pub(crate) fn pass(&self, seconds: i64) {
+        self.seconds.fetch_add(seconds, Ordering::Relaxed);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(EPOCH_SECONDS + self.seconds.load(Ordering::Relaxed)).unwrap()
+    }
+}
+
+/// Numbers that differ.
+#[derive(Debug, Default)]
+struct TestRandom {
+    next: AtomicU64,
+}
+
+impl Random for TestRandom {
+    fn bits(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// A Document Server of a few lines: files by path, forgotten files by key, and what it says of a key.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FakeEditor {
+    pub(crate) state: Arc<Mutex<EditorState>>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct EditorState {
+    files: HashMap<String, Bytes>,
+    pub(crate) forgotten: BTreeMap<String, Bytes>,
+    pub(crate) knowledge: HashMap<String, ServerKnowledge>,
+    pub(crate) dropped: Vec<String>,
+}
+
+impl FakeEditor {
+    pub(crate) fn offer(&self, path: &str, bytes: Bytes) {
+        self.state.lock().unwrap().files.insert(path.to_owned(), bytes);
+    }
+
+    /// Its links die.
+    pub(crate) fn forget_links(&self) {
+        self.state.lock().unwrap().files.clear();
+    }
+
+    /// A final save could not be delivered.
+    pub(crate) fn put_forgotten(&self, key: &EditorKey, bytes: Bytes) {
+        self.state.lock().unwrap().forgotten.insert(key.to_string(), bytes);
+    }
+
+    pub(crate) fn says(&self, key: &EditorKey, knowledge: ServerKnowledge) {
+        self.state.lock().unwrap().knowledge.insert(key.to_string(), knowledge);
+    }
+}
+
+#[async_trait]
+impl DocumentServer for FakeEditor {
+    async fn fetch(&self, link: &str, _spool: &Spool) -> Result<Spooled, FetchError> {
+        let state = self.state.lock().unwrap();
+        let path = link.trim_start_matches("http://ds").split('?').next().unwrap_or_default();
+        let forgotten = path
+            .strip_prefix("/forgotten/")
+            .and_then(|key| state.forgotten.get(key.trim_end_matches(".docx")));
+        let bytes = state.files.get(path).or(forgotten).ok_or(FetchError::Gone { status: 410 })?;
+        Ok(Spool::hold(bytes.clone()))
+    }
+
+    async fn knowledge_of(&self, key: &EditorKey) -> ServerKnowledge {
+        self.state.lock().unwrap().knowledge.get(key.as_str()).copied().unwrap_or(ServerKnowledge::Unknown)
+    }
+
+    async fn forgotten_keys(&self) -> Result<Vec<String>, CommandError> {
+        Ok(self.state.lock().unwrap().forgotten.keys().cloned().collect())
+    }
+
+    async fn forgotten_link(&self, key: &EditorKey) -> Result<Option<String>, CommandError> {
+        let state = self.state.lock().unwrap();
+        Ok(state.forgotten.contains_key(key.as_str()).then(|| format!("http://ds/forgotten/{key}.docx")))
+    }
+
+    async fn delete_forgotten(&self, key: &EditorKey) -> Result<(), CommandError> {
+        self.state.lock().unwrap().forgotten.remove(key.as_str());
+        Ok(())
+    }
+
+    async fn drop_users(&self, key: &EditorKey, _users: &[String]) -> Result<(), CommandError> {
+        self.state.lock().unwrap().dropped.push(key.to_string());
+        Ok(())
+    }
+
+    async fn version(&self) -> Result<String, CommandError> {
+        Ok("test".to_owned())
+    }
+}
+
+/// A Document Server whose calls may fail.
+struct FaultyEditor {
+    inner: FakeEditor,
+    faults: Arc<Faults>,
+}
+
+fn broken() -> FetchError {
+    FetchError::Broken { cause: "injected by a test".into() }
+}
+
+fn away(command: &'static str) -> CommandError {
+    CommandError::Away { command, cause: "injected by a test".into() }
+}
+
+#[async_trait]
+impl DocumentServer for FaultyEditor {
+    async fn fetch(&self, link: &str, spool: &Spool) -> Result<Spooled, FetchError> {
+        match self.faults.next("editor.fetch") {
+            Fault::None => self.inner.fetch(link, spool).await,
+            Fault::Before | Fault::After => Err(broken()),
+        }
+    }
+
+    async fn knowledge_of(&self, key: &EditorKey) -> ServerKnowledge {
+        match self.faults.next("editor.knowledge_of") {
+            Fault::None => self.inner.knowledge_of(key).await,
+            Fault::Before | Fault::After => ServerKnowledge::Away,
+        }
+    }
+
+    async fn forgotten_keys(&self) -> Result<Vec<String>, CommandError> {
+        match self.faults.next("editor.forgotten_keys") {
+            Fault::None => self.inner.forgotten_keys().await,
+            Fault::Before | Fault::After => Err(away("getForgottenList")),
+        }
+    }
+
+    async fn forgotten_link(&self, key: &EditorKey) -> Result<Option<String>, CommandError> {
+        match self.faults.next("editor.forgotten_link") {
+            Fault::None => self.inner.forgotten_link(key).await,
+            Fault::Before | Fault::After => Err(away("getForgotten")),
+        }
+    }
+
+    async fn delete_forgotten(&self, key: &EditorKey) -> Result<(), CommandError> {
+        match self.faults.next("editor.delete_forgotten") {
+            Fault::None => self.inner.delete_forgotten(key).await,
+            Fault::Before => Err(away("deleteForgotten")),
+            Fault::After => self.inner.delete_forgotten(key).await.and(Err(away("deleteForgotten"))),
+        }
+    }
+
+    async fn drop_users(&self, key: &EditorKey, users: &[String]) -> Result<(), CommandError> {
+        match self.faults.next("editor.drop_users") {
+            Fault::None => self.inner.drop_users(key, users).await,
+            Fault::Before | Fault::After => Err(away("drop")),
+        }
+    }
+
+    async fn version(&self) -> Result<String, CommandError> {
+        self.inner.version().await
+    }
+}
