@@ -96,7 +96,7 @@ async fn repeat_first(play: &Play, from: u64, key: &str) {
     let Some((url, body)) = first else { return };
     let outbox = Outbox { secret: Secret::new(DOCUMENT_SERVER_SECRET), life_s: 300 };
     let mut body = (**body).clone();
-    let token = outbox.sign_callback(&mut body, true, play.world.chronicle.now_ms() / 1000);
+    let token = outbox.sign_callback(&mut body, play.world.chronicle.now_ms() / 1000);
     play.world.chronicle.note_of(&play.document, format!("a callback {} of {key} comes again", body.status));
     play.world.chronicle.count("callbacks repeated by a proxy", 1);
     play.world.host.repeat_callback(url, &token, &json!(body)).await;
