@@ -87,6 +87,20 @@ async fn damaged_content_is_quarantined_and_answered_with_an_error() {
 }
 
 #[tokio::test]
+async fn a_file_that_was_damaged_on_its_way_is_fetched_again() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    bench.editor.damage_transfers(1);
+
+    let answer = deliver(&app, &bench.callback(&key, 2, &docx("edited"))).await;
+
+    assert_eq!(answer, Some(Answer::Saved));
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("edited")));
+    assert!(kept_reasons(&bench).await.is_empty());
+}
+
+#[tokio::test]
 async fn a_failed_save_of_the_server_is_never_acknowledged() {
     let bench = Workbench::new().await;
     let app = bench.process();
