@@ -300,7 +300,7 @@ pub(super) fn give_up(connection: &Connection, number: InboxNumber, at: Timestam
     Ok(())
 }
 
-/// Commits a forgotten file; the key is settled with it.
+/// Commits a forgotten file; the key is settled with it, unless the file is damaged: it may yet arrive whole.
 pub(super) fn collect_forgotten(
     connection: &Connection,
     shared: &Shared,
@@ -325,7 +325,9 @@ pub(super) fn collect_forgotten(
             None => commit_forgotten(connection, shared, found, (&callback, number))?,
         }
     };
-    keys::settle(connection, &found.key, "forgotten file collected", found.at)?;
+    if found.damaged.is_none() {
+        keys::settle(connection, &found.key, "forgotten file collected", found.at)?;
+    }
     Ok(committed)
 }
 
