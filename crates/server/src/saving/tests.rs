@@ -193,6 +193,24 @@ async fn an_answer_that_would_come_too_late_closes_the_connection() {
     assert!(!bench.ledger.key(&key).await.unwrap().unwrap().is_spent);
 }
 
+#[tokio::test]
+async fn no_final_answer_is_given_once_the_server_may_have_revived_the_key() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let (whole, torn) = (docx("edited"), docx("torn").slice(..100));
+
+    for (bytes, answer) in [(torn, Answer::NotSaved), (whole, Answer::Saved)] {
+        let callback = bench.callback(&key, 2, &bytes);
+        assert_eq!(deliver(&app, &callback).await, Some(answer));
+        let long_ago = std::time::Instant::now().checked_sub(std::time::Duration::from_secs(181)).unwrap();
+
+        let reply = crate::saving::accept(&app, callback, long_ago).await;
+
+        assert_eq!(reply, crate::saving::Reply::Close, "a late {answer:?}");
+    }
+}
+
 /// The Document Server's side of a session, by its rules: a final save is repeated three times after trouble and then
 /// forgotten; a force save is sent once.
 async fn play(
