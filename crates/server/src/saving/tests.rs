@@ -194,6 +194,26 @@ async fn an_answer_that_would_come_too_late_closes_the_connection() {
 }
 
 #[tokio::test]
+async fn a_final_save_the_server_repeats_after_a_newer_one_does_not_replace_it() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let run = r#"{"created":"2026-11-15 19:20:01","user":{"id":"u1"}}"#;
+    // Its first delivery was lost. Somebody came back, changed more and left; the newer save was stored and answered.
+    let overtaken = Callback { history: Some(format!("[{run}]")), ..bench.callback(&key, 2, &docx("first")) };
+    let newer = Callback { history: Some(format!("[{run},{run}]")), ..bench.callback(&key, 2, &docx("both")) };
+    assert_eq!(deliver(&app, &newer).await, Some(Answer::Saved));
+
+    let answer = deliver(&app, &Callback { last_save: newer.last_save, ..overtaken }).await;
+
+    assert_eq!(answer, Some(Answer::Saved));
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("both")));
+    let stored = bench.ledger.contents(&bench.document().await.id).await.unwrap();
+    assert!(stored.iter().any(|content| content.blob.digest == Digest::of(&docx("first"))), "and it is kept");
+    assert_eq!(bench.ledger.inconsistencies().await.unwrap(), []);
+}
+
+#[tokio::test]
 async fn no_final_answer_is_given_once_the_server_may_have_revived_the_key() {
     let bench = Workbench::new().await;
     let app = bench.process();
