@@ -64,6 +64,7 @@ impl Evidence {
                 (document, format!("{} copy {}", row.kind, row.number), row.sha256.clone(), row.key.clone())
             }))
             .collect();
+        let mut known_doubled = BTreeSet::new();
         for (document, what, sha256, key) in named {
             let with = |class, text: String| {
                 let violation = Violation::new(class, text).of_document(&document);
@@ -83,8 +84,10 @@ impl Evidence {
                     continue;
                 }
             };
-            let doubled: Vec<_> = markers.iter().filter(|(_, count)| **count > 1).map(|(id, _)| id).collect();
-            if !doubled.is_empty() {
+            let doubled: Vec<_> = markers.iter().filter(|(_, count)| **count > 1).map(|(id, _)| id.clone()).collect();
+            // Whatever is made from a file with a doubled change has it, too: the first one tells.
+            let is_news = doubled.iter().any(|id| known_doubled.insert(id.clone()));
+            if is_news {
                 let text = format!("{what} holds changes twice");
                 self.accuse(with(Class::Duplicated, text).of_changes(doubled));
             }
@@ -214,7 +217,10 @@ impl Evidence {
     }
 
     fn is_explained(&self, kept: &KeptRow) -> bool {
+        // A file that did not arrive whole at first may come when its key is no longer wanted.
+        let was_damaged = |other: &KeptRow| other.kind == "quarantine" && other.key == kept.key;
         kept.key.as_ref().is_some_and(|key| self.facts.continued_keys.contains(key))
+            || self.ledger.kept.iter().any(was_damaged)
     }
 
     /// One version or checkpoint per save, however often it was delivered or found again.
