@@ -52,17 +52,26 @@ pub(super) async fn prepare(work: Arc<Work>) -> Result<Prepared, SaveError> {
 
 async fn bring_in(app: &App, save: &OpenSave, link: Option<&str>) -> Result<Option<Stored>, SaveError> {
     let Some(link) = link else { return Ok(None) };
-    let spooled = timed("fetch", fetch(app, save, link)).await.map_err(SaveError::Fetch)?;
-    steps::reached("save.fetched");
-    let hint = Hint::from_extension(save.callback.file_type.as_deref().unwrap_or_default());
-    let report = timed("check", check(spooled.clone(), hint)).await?;
-    steps::reached("save.checked");
+    let (mut spooled, mut report) = fetch_and_check(app, save, link).await?;
+    if report.verdict == Verdict::Refuse {
+        // Damaged on the server, or only on its way here? What arrives the second time decides.
+        (spooled, report) = fetch_and_check(app, save, link).await?;
+    }
     let sidecar = Sidecar::Saved { key: save.callback.key.clone(), status: save.callback.status };
     if app.guards.blob_before_row {
         timed("store", app.vault.put(&spooled, &sidecar)).await.map_err(SaveError::Store)?;
     }
     steps::reached("save.stored");
     Ok(Some(Stored { spooled, sidecar, report }))
+}
+
+async fn fetch_and_check(app: &App, save: &OpenSave, link: &str) -> Result<(Spooled, Report), SaveError> {
+    let spooled = timed("fetch", fetch(app, save, link)).await.map_err(SaveError::Fetch)?;
+    steps::reached("save.fetched");
+    let hint = Hint::from_extension(save.callback.file_type.as_deref().unwrap_or_default());
+    let report = timed("check", check(spooled.clone(), hint)).await?;
+    steps::reached("save.checked");
+    Ok((spooled, report))
 }
 
 /// Step 6: commit, alone for the document. Whoever waits hears the answer, or that the server should try again.
