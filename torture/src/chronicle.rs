@@ -126,8 +126,10 @@ impl Chronicle {
     /// Writes down a broken promise; the same one is counted once.
     pub(crate) fn accuse(&self, violation: Violation) {
         let mut pages = self.pages();
-        let is_known =
-            pages.violations.iter().any(|known| known.what == violation.what && known.document == violation.document);
+        let is_known = pages
+            .violations
+            .iter()
+            .any(|known| known.what == violation.what && known.document == violation.document);
         if !is_known {
             pages.violations.push(violation);
         }

@@ -62,7 +62,10 @@ fn plan(arguments: &Arguments) -> Result<(Plan, Option<tempfile::TempDir>)> {
         (None, None) => PathBuf::from("."),
     };
     if let Some(mutant) = &arguments.mutant {
-        ensure!(Guards::without(mutant).is_some(), "there is no mutant `{mutant}`; --list-mutants lists them");
+        ensure!(
+            Guards::without(mutant).is_some(),
+            "there is no mutant `{mutant}`; --list-mutants lists them"
+        );
     }
     tell(&format!("seed {}; rounds in {}", arguments.seed, folder.display()));
     let executable = match &arguments.server {
@@ -107,9 +110,8 @@ fn warn_of_steps(totals: &Totals) {
 
 /// A temporary folder goes, unless there is something to look at in it.
 fn leave_findings(folder: tempfile::TempDir) {
-    let has_findings = std::fs::read_dir(folder.path()).is_ok_and(|mut entries| {
-        entries.any(|entry| entry.is_ok_and(|entry| entry.path().is_dir()))
-    });
+    let has_findings = std::fs::read_dir(folder.path())
+        .is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(|entry| entry.path().is_dir())));
     if has_findings {
         let _ = folder.keep();
     }

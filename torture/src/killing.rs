@@ -131,7 +131,8 @@ async fn until_step(world: &World, process: &mut Process, crash_at: &CrashAt) ->
     if has_died {
         check_exit(world, process, Expected::Abort);
     }
-    let end = if has_died { format!("at {step}, hit {hit}") } else { format!("in vain for {step}, hit {hit}") };
+    let end =
+        if has_died { format!("at {step}, hit {hit}") } else { format!("in vain for {step}, hit {hit}") };
     (Outcome { step: Some((step.clone(), has_died)), start_took }, end)
 }
 

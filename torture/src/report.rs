@@ -118,7 +118,10 @@ impl Totals {
             // Printed in part only; a round without a readable folder would have failed long ago.
             let _ = std::fs::write(setting.folder.join("findings.txt"), whole);
             let mutant = setting.mutant.as_ref().map(|name| format!(" --mutant {name}")).unwrap_or_default();
-            tell(&format!("  seen again, with luck, by: torture --seed {}{mutant} --only-round {}", self.seed, setting.round));
+            tell(&format!(
+                "  seen again, with luck, by: torture --seed {}{mutant} --only-round {}",
+                self.seed, setting.round
+            ));
         }
     }
 
@@ -179,12 +182,15 @@ fn story(world: &World, violation: &Violation) -> Vec<String> {
     };
     let (to_all, own): (Vec<Deed>, Vec<Deed>) =
         world.chronicle.deeds().into_iter().partition(|deed| deed.document.is_none());
-    lines.extend(own.iter().filter(|deed| concerns(deed)).map(|deed| (deed.at_ms, format!("* {}", deed.what))));
+    lines.extend(
+        own.iter().filter(|deed| concerns(deed)).map(|deed| (deed.at_ms, format!("* {}", deed.what))),
+    );
     let (from, to) = (lines.iter().map(|line| line.0).min(), lines.iter().map(|line| line.0).max());
     let meanwhile = |deed: &&Deed| from.is_some_and(|from| deed.at_ms >= from) && Some(deed.at_ms) <= to;
     lines.extend(to_all.iter().filter(meanwhile).map(|deed| (deed.at_ms, format!("* {}", deed.what))));
     lines.sort_by_key(|(at_ms, _)| *at_ms);
-    let since_first = |at_ms: u64| Duration::from_millis(at_ms.saturating_sub(from.unwrap_or(0))).as_secs_f64();
+    let since_first =
+        |at_ms: u64| Duration::from_millis(at_ms.saturating_sub(from.unwrap_or(0))).as_secs_f64();
     lines.into_iter().map(|(at_ms, line)| format!("{at_ms} {:>7.3} {line}", since_first(at_ms))).collect()
 }
 

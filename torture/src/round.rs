@@ -179,8 +179,8 @@ fn compare(world: &World, first: &Ledger, second: &Ledger) {
 /// The service's own proof, every byte read. Blobs no row names are no fault: they are adopted when they are old.
 async fn verify(world: &World) -> Result<()> {
     let (printed, code) = world.launcher.run(&["verify", "--read-data", "--json"]).await?;
-    let report: serde_json::Value =
-        serde_json::from_str(printed.trim()).with_context(|| format!("verify printed {printed:?}, code {code:?}"))?;
+    let report: serde_json::Value = serde_json::from_str(printed.trim())
+        .with_context(|| format!("verify printed {printed:?}, code {code:?}"))?;
     for finding in report["findings"].as_array().into_iter().flatten() {
         if finding["invariant"] != "unnamed-blob" {
             let what = format!("verify: {}: {}", finding["invariant"], finding["what"]);

@@ -32,7 +32,9 @@ pub(crate) async fn rest(world: &World) -> bool {
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }
-    world.chronicle.accuse(Violation::new(Class::Stuck, format!("the service does not come to rest: {left}")));
+    world
+        .chronicle
+        .accuse(Violation::new(Class::Stuck, format!("the service does not come to rest: {left}")));
     false
 }
 

@@ -27,7 +27,7 @@ pub trait Saves: Send + Sync {
     /// One callback.
     async fn save(&self, number: InboxNumber) -> Result<Option<SaveRecord>>;
     /// The commit point of a forgotten file. Its key is spent from then on, unless the file is damaged: then the server
-    /// may still have it whole.
+    /// may still have it whole. A live key stays live until it is retired: somebody may just be entering it.
     async fn collect_forgotten(&self, found: &ForgottenFile) -> Result<Committed>;
 }
 

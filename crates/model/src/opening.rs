@@ -28,7 +28,8 @@ pub enum ServerKnowledge {
 pub struct LiveKeyFacts {
     /// The content its session started from.
     pub base: Digest,
-    /// Whether any save of it was received, or a failed one announced: the server may hold or have lost more.
+    /// Whether any save of it was received, or a failed one announced, or its forgotten file collected: the server may
+    /// hold or have lost more.
     pub has_received_saves: bool,
     /// What the server said, if it was asked since the last save of this key.
     pub server: Option<ServerKnowledge>,

@@ -176,7 +176,11 @@ fn a_final_save_that_was_overtaken_by_a_newer_one_never_replaces_it() {
 
     for last_save in [Some(at(30)), None] {
         let overtaken = SaveMark { last_save, ..mark(6, 30, 2) };
-        assert_eq!(rule(&key, &head, SaveKind::Final, overtaken.clone()), Ruling::FileBeside, "{last_save:?}");
+        assert_eq!(
+            rule(&key, &head, SaveKind::Final, overtaken.clone()),
+            Ruling::FileBeside,
+            "{last_save:?}"
+        );
 
         let by_the_same_author = SaveMark { runs: Some(2), ..overtaken };
         assert_eq!(

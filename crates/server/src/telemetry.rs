@@ -4,7 +4,7 @@
 //! `docs/logging.md` is the list for operators.
 
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
@@ -107,9 +107,12 @@ pub fn save_ended(outcome: &'static str) {
     counter!(SAVES, "outcome" => outcome).increment(1);
 }
 
-/// A step of a save took this long.
-pub fn step_took(step: &'static str, took: Duration) {
-    histogram!(STEP_SECONDS, "step" => step).record(took.as_secs_f64());
+/// Runs a step of a save and notes how long it took.
+pub(crate) async fn timed<T>(step: &'static str, work: impl Future<Output = T>) -> T {
+    let began = Instant::now();
+    let result = work.await;
+    histogram!(STEP_SECONDS, "step" => step).record(began.elapsed().as_secs_f64());
+    result
 }
 
 /// A download ended.

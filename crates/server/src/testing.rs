@@ -269,6 +269,8 @@ pub(crate) struct EditorState {
     pub(crate) dropped: Vec<String>,
     /// How many of the next transfers lose their second half.
     damaged_transfers: u32,
+    /// Somebody enters this key as soon as its forgotten file is fetched.
+    entered_on_fetch: Option<EditorKey>,
 }
 
 impl EditorState {
@@ -302,6 +304,11 @@ impl FakeEditor {
         self.state.lock().unwrap().damaged_transfers = count;
     }
 
+    /// Somebody who was handed the key earlier enters it while its forgotten file is being collected.
+    pub(crate) fn enter_on_fetch(&self, key: &EditorKey) {
+        self.state.lock().unwrap().entered_on_fetch = Some(key.clone());
+    }
+
     pub(crate) fn says(&self, key: &EditorKey, knowledge: ServerKnowledge) {
         self.state.lock().unwrap().knowledge.insert(key.to_string(), knowledge);
     }
@@ -316,6 +323,9 @@ impl DocumentServer for FakeEditor {
             .strip_prefix("/forgotten/")
             .and_then(|key| state.forgotten.get(key.trim_end_matches(".docx")));
         let bytes = state.files.get(path).or(forgotten).ok_or(FetchError::Gone { status: 410 })?.clone();
+        if let Some(key) = state.entered_on_fetch.take() {
+            state.knowledge.insert(key.to_string(), ServerKnowledge::UsersInside);
+        }
         Ok(Spool::hold(state.transferred(bytes)))
     }
 

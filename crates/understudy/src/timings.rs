@@ -56,6 +56,9 @@ pub struct Timings {
     pub autosave_step_ms: u64,
     /// How long a save lock is held for one editor.
     pub save_lock_ms: u64,
+    /// How long a second of its own clock lasts. Times of changes are told in whole seconds, so whoever divides the delays
+    /// by a lot and looks at those times should divide this too. Scaling leaves it alone: people read these times.
+    pub second_ms: u64,
 }
 
 /// There is no delay of that name.
@@ -88,6 +91,7 @@ impl Default for Timings {
             autosave_interval_ms: 300_000,
             autosave_step_ms: 60_000,
             save_lock_ms: 60_000,
+            second_ms: 1_000,
         }
     }
 }
@@ -121,11 +125,12 @@ impl Timings {
             autosave_interval_ms: ms(real.autosave_interval_ms),
             autosave_step_ms: ms(real.autosave_step_ms),
             save_lock_ms: ms(real.save_lock_ms),
+            second_ms: real.second_ms,
         }
     }
 
     /// The delays that [`Timings::set`] knows.
-    pub const NAMES: [&str; 23] = [
+    pub const NAMES: [&str; 24] = [
         "retry_1_ms",
         "retry_2_ms",
         "retry_3_ms",
@@ -149,6 +154,7 @@ impl Timings {
         "autosave_interval_ms",
         "autosave_step_ms",
         "save_lock_ms",
+        "second_ms",
     ];
 
     /// Sets one delay by its name. `Err` if there is none of that name.
@@ -177,6 +183,7 @@ impl Timings {
             "autosave_interval_ms" => &mut self.autosave_interval_ms,
             "autosave_step_ms" => &mut self.autosave_step_ms,
             "save_lock_ms" => &mut self.save_lock_ms,
+            "second_ms" => &mut self.second_ms,
             _ => return Err(UnknownTiming),
         };
         *timing = value;

@@ -58,7 +58,14 @@ impl Evidence {
     fn read_blobs(&mut self) {
         let contents = self.ledger.contents.iter();
         let named: Vec<(String, String, String, Option<String>)> = contents
-            .map(|row| (row.document.clone(), format!("content {}", row.label()), row.sha256.clone(), row.key.clone()))
+            .map(|row| {
+                (
+                    row.document.clone(),
+                    format!("content {}", row.label()),
+                    row.sha256.clone(),
+                    row.key.clone(),
+                )
+            })
             .chain(self.ledger.kept.iter().map(|row| {
                 let document = row.document.clone().unwrap_or_default();
                 (document, format!("{} copy {}", row.kind, row.number), row.sha256.clone(), row.key.clone())
@@ -84,7 +91,8 @@ impl Evidence {
                     continue;
                 }
             };
-            let doubled: Vec<_> = markers.iter().filter(|(_, count)| **count > 1).map(|(id, _)| id.clone()).collect();
+            let doubled: Vec<_> =
+                markers.iter().filter(|(_, count)| **count > 1).map(|(id, _)| id.clone()).collect();
             // Whatever is made from a file with a doubled change has it, too: the first one tells.
             let is_news = doubled.iter().any(|id| known_doubled.insert(id.clone()));
             if is_news {
@@ -116,10 +124,12 @@ impl Evidence {
         }
         let papers = self.world.papers();
         for content in &self.ledger.contents {
-            let is_uploaded = papers.get(&content.document).is_some_and(|paper| paper.sha256 == content.sha256);
+            let is_uploaded =
+                papers.get(&content.document).is_some_and(|paper| paper.sha256 == content.sha256);
             let is_produced = self.facts.holds.contains_key(&content.sha256);
             if !is_uploaded && !is_produced {
-                let what = format!("content {} is a file that nobody made: {}", content.label(), content.sha256);
+                let what =
+                    format!("content {} is a file that nobody made: {}", content.label(), content.sha256);
                 self.accuse(of_content(Violation::new(Class::Damaged, what), content));
             }
             if is_produced && !self.is_readable(content) {
@@ -158,11 +168,21 @@ impl Evidence {
                 self.world.chronicle.count("changes kept aside", 1);
                 continue;
             }
-            let older = self.ledger.contents_of(&document).find(|content| self.holds(&content.sha256).contains(&**id));
+            if self.was_built_damaged(&document, id) {
+                self.world.chronicle.count("changes the server itself damaged", 1);
+                continue;
+            }
+            let older = self
+                .ledger
+                .contents_of(&document)
+                .find(|content| self.holds(&content.sha256).contains(&**id));
             let (class, what) = match older {
                 Some(content) => (
                     Class::Damaged,
-                    format!("a change is in content {} but not in the head, and no copy was kept aside", content.label()),
+                    format!(
+                        "a change is in content {} but not in the head, and no copy was kept aside",
+                        content.label()
+                    ),
                 ),
                 None if whereabouts.in_log => (
                     Class::Lost,
@@ -177,6 +197,12 @@ impl Evidence {
             self.accuse(violation.of_key(&whereabouts.key).of_changes([id]));
         }
         self.world.chronicle.count("changes", self.facts.changes.len() as u64);
+    }
+
+    /// A file that was damaged when the server built it is all there is, and it is in quarantine.
+    fn was_built_damaged(&self, document: &str, id: &str) -> bool {
+        let Some(sha256) = self.facts.moved_into.get(id) else { return false };
+        self.ledger.kept_of(document).any(|kept| kept.kind == "quarantine" && kept.sha256 == *sha256)
     }
 
     /// The head only ever grew: no content that became the head lacks what the one before it held.
@@ -246,7 +272,9 @@ impl Evidence {
     fn check_keys(&self) {
         let mut spent: HashMap<&str, u64> = HashMap::new();
         for delivery in self.facts.deliveries.values() {
-            if let (2, true, Some((at_ms, ..))) = (delivery.status, delivery.is_acknowledged(), &delivery.answered) {
+            if let (2, true, Some((at_ms, ..))) =
+                (delivery.status, delivery.is_acknowledged(), &delivery.answered)
+            {
                 spent.entry(&delivery.key).or_insert(*at_ms);
             }
         }
@@ -292,7 +320,8 @@ impl Evidence {
         for (document, hashes) in self.seen.published() {
             for sha256 in hashes {
                 if !self.ledger.contents_of(&document).any(|content| content.sha256 == sha256) {
-                    let what = format!("the published file was {sha256}, which is no content of the document");
+                    let what =
+                        format!("the published file was {sha256}, which is no content of the document");
                     self.accuse(Violation::new(Class::Damaged, what).of_document(&document));
                 }
             }

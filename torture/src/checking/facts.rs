@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use understudy::journal::{Entry, Journal, Note, Whereabouts};
 use understudy::machine::{Answer, ChangeId, Verdict, status};
 
+/// Why the server deletes changes that it could not deliver.
+const MOVED: &str = "moved to the forgotten copy";
+
 /// A file the understudy built.
 #[derive(Debug, Clone)]
 pub(crate) struct Produced {
@@ -50,6 +53,8 @@ pub(crate) struct Facts {
     /// Keys somebody was let into although a final save of theirs was on its way and not acknowledged: after a lost
     /// answer the session goes on under a key that the service may have retired.
     pub(crate) continued_keys: BTreeSet<String>,
+    /// The forgotten file each change went into when the server deleted it from its log, by its hash.
+    pub(crate) moved_into: HashMap<String, String>,
     pub(crate) crashes: u64,
     pub(crate) forgotten: u64,
 }
@@ -59,10 +64,27 @@ impl Facts {
         let mut facts = Self { changes: journal.changes(), ..Self::default() };
         // Per key, the deliveries of final saves that nobody has acknowledged.
         let mut unheard: HashMap<String, BTreeSet<u64>> = HashMap::new();
+        let mut forgotten: HashMap<String, String> = HashMap::new();
         for entry in journal.entries() {
             facts.take(&entry, &mut unheard);
+            facts.follow_forgotten(&entry.note, &mut forgotten);
         }
         facts
+    }
+
+    /// Changes leave the log for the forgotten file that was put down just before.
+    fn follow_forgotten(&mut self, note: &Note, forgotten: &mut HashMap<String, String>) {
+        match note {
+            Note::ForgottenPut { key, sha256, .. } => {
+                self.forgotten += 1;
+                forgotten.insert(key.clone(), sha256.clone());
+            }
+            Note::ChangesDeleted { key, ids, why } if why == MOVED => {
+                let Some(sha256) = forgotten.get(key) else { return };
+                self.moved_into.extend(ids.iter().map(|id| (id.to_string(), sha256.clone())));
+            }
+            _ => {}
+        }
     }
 
     fn take(&mut self, entry: &Entry, unheard: &mut HashMap<String, BTreeSet<u64>>) {
@@ -91,6 +113,7 @@ impl Facts {
                 let Some(known) = self.deliveries.get_mut(delivery) else { return };
                 known.answered = Some((entry.at_ms, answer.clone(), *verdict));
                 if *verdict == Verdict::Acknowledged
+                    && known.status == status::MUST_SAVE
                     && let Some(open) = unheard.get_mut(&known.key)
                 {
                     open.clear();
@@ -106,7 +129,6 @@ impl Facts {
                 self.continued_keys.insert(key.clone());
             }
             Note::Crashed => self.crashes += 1,
-            Note::ForgottenPut { .. } => self.forgotten += 1,
             _ => {}
         }
     }
@@ -139,13 +161,15 @@ pub(crate) fn document_of(key: &str) -> Option<String> {
 /// Entries that concern a key or any of some changes, as lines for people.
 pub(crate) fn lines_about(entries: &[Entry], key: Option<&str>, changes: &[String]) -> Vec<(u64, String)> {
     let concerns = |text: &str| {
-        key.is_some_and(|key| text.contains(key)) || changes.iter().any(|id| text.contains(&format!("\"{id}\"")))
+        key.is_some_and(|key| text.contains(key))
+            || changes.iter().any(|id| text.contains(&format!("\"{id}\"")))
     };
     let mut deliveries = BTreeSet::new();
     let mut lines = Vec::new();
     for entry in entries {
         let text = shorten(entry);
-        let is_answer = matches!(&entry.note, Note::CallbackAnswered { delivery, .. } if deliveries.contains(delivery));
+        let is_answer =
+            matches!(&entry.note, Note::CallbackAnswered { delivery, .. } if deliveries.contains(delivery));
         if concerns(&text) || is_answer {
             if let Note::CallbackSent { delivery, .. } = &entry.note {
                 deliveries.insert(*delivery);

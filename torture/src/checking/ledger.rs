@@ -65,14 +65,16 @@ pub(crate) struct Ledger {
     pub(crate) dump: Vec<String>,
 }
 
-const CONTENTS: &str = "SELECT c.document, c.version, c.checkpoint, lower(hex(c.digest)) AS sha256, c.key, c.saved_ms,
+const CONTENTS: &str =
+    "SELECT c.document, c.version, c.checkpoint, lower(hex(c.digest)) AS sha256, c.key, c.saved_ms,
     c.is_filed_beside, i.status, i.url_path, i.last_save_ms
     FROM contents c LEFT JOIN inbox i ON i.number = c.inbox ORDER BY c.document, c.version, c.checkpoint";
 
 const KEPT: &str =
     "SELECT number, document, kind, reason, lower(hex(digest)) AS sha256, key FROM kept ORDER BY number";
 
-const DOCUMENTS: &str = "SELECT id, name, lower(hex(head_digest)) AS sha256, published_version IS NOT NULL AS is_published
+const DOCUMENTS: &str =
+    "SELECT id, name, lower(hex(head_digest)) AS sha256, published_version IS NOT NULL AS is_published
     FROM documents ORDER BY id";
 
 const LIVE_KEYS: &str = "SELECT key, document FROM keys WHERE state = 'live' AND mode = 'edit' ORDER BY key";
@@ -119,7 +121,8 @@ fn read(data: &Path, copy: &Path) -> Result<Option<Ledger>> {
             std::fs::write(copy.join(&name), std::fs::read(data.join(&name))?)?;
         }
     }
-    let connection = Connection::open(copy.join("ledger.sqlite")).context("the copy of the ledger cannot be opened")?;
+    let connection =
+        Connection::open(copy.join("ledger.sqlite")).context("the copy of the ledger cannot be opened")?;
     let is_migrated = connection
         .prepare("SELECT 1 FROM sqlite_master WHERE name = 'inbox'")
         .and_then(|mut query| query.exists([]))

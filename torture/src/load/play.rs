@@ -73,6 +73,13 @@ impl Play {
         None
     }
 
+    /// Whether the server may still repeat an older final save of this key. Whatever that repeat is answered, the server
+    /// then lets go of all changes of the key; were it to spoil them itself at that moment, nobody could save them.
+    pub(crate) fn is_repeating(&self, key: &str) -> bool {
+        let is_final = |note: &Note| matches!(note, Note::CallbackSent { body, .. } if body.key == key && body.status == 2);
+        self.world.editor.journal().entries().iter().any(|entry| is_final(&entry.note))
+    }
+
     /// Opens an editor with a configuration, which may be an old one.
     pub(crate) async fn enter(&mut self, who: &'static str, grant: &Grant) -> Result<Tab, Opening> {
         let gone = Opening::Disconnected(None);
@@ -140,7 +147,9 @@ impl Play {
             self.pause(10..30).await;
         };
         let opened = tokio::time::timeout(EDITOR_PATIENCE, session.opened()).await.ok()?;
-        self.world.chronicle.note_of(&self.document, format!("{} came back to {}: {opened:?}", tab.who, tab.key));
+        self.world
+            .chronicle
+            .note_of(&self.document, format!("{} came back to {}: {opened:?}", tab.who, tab.key));
         self.world.chronicle.count("sessions resumed", 1);
         tab.session = session;
         (opened == Opening::Ready).then_some(())

@@ -19,6 +19,8 @@ const TIME_SCALE: f64 = 25.0;
 const SPENT_WINDOW_MS: u64 = 2000;
 /// The time a key was spent is rounded down to this. Real: one minute of five.
 const MINUTE_MS: u64 = 400;
+/// Changes are told apart by whole seconds, so the server's clock runs as much faster as its delays are shorter.
+const SECOND_MS: u64 = 40;
 /// How long links live. Real: 900 s.
 pub(crate) const LINK_LIFE_SECONDS: u64 = 10;
 /// A command to it may have to wait for the service.
@@ -40,6 +42,7 @@ impl Editor {
         timings.minute_ms = MINUTE_MS;
         timings.link_life_s = LINK_LIFE_SECONDS;
         timings.token_life_s = 300;
+        timings.second_ms = SECOND_MS;
         timings.autosave_interval_ms = 300;
         timings.autosave_step_ms = 100;
         let settings = Settings {

@@ -88,7 +88,8 @@ impl World {
     pub(crate) async fn new(setting: Setting) -> Result<Self> {
         let dice = Dice::of(setting.seed);
         let chronicle = Chronicle::new();
-        let (port, editor_port) = (free_port(dice.part("port", 1).seed())?, free_port(dice.part("port", 2).seed())?);
+        let (port, editor_port) =
+            (free_port(dice.part("port", 1).seed())?, free_port(dice.part("port", 2).seed())?);
         let autosave = if setting.round % 3 == 2 { Autosave::On } else { Autosave::Off };
         let editor = Editor::start(editor_port, setting.seed, autosave).await?;
         let data = setting.folder.join("data");

@@ -51,6 +51,7 @@ macro_rules! contract_tests {
             form_data_is_kept_with_its_save,
             a_forgotten_file_becomes_a_version_once,
             a_forgotten_file_that_is_already_kept_is_nothing_new,
+            a_key_whose_forgotten_file_was_collected_is_spent_and_stays_live,
             a_damaged_forgotten_file_is_quarantined_once,
             the_audit_chain_holds_and_nothing_contradicts_itself,
         ]);

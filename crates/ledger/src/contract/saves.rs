@@ -6,13 +6,13 @@
 )]
 
 use model::callbacks::{Answer, AsideReason};
-use model::saves::{ConflictReason, Ruling, SaveKind};
+use model::saves::{ConflictReason, KeyStanding, Ruling, SaveKind};
 use model::versions::Origin;
 use model::{Digest, DocumentId, EditorKey, Label};
 
 use super::desk::{Desk, blob, granted};
 use crate::documents::{Keeping, KeptPage};
-use crate::keys::OpenGrant;
+use crate::keys::{OpenGrant, Retirement};
 use crate::saves::{Aside, ForgottenFile, PreparedSave, ReceiptStanding};
 
 pub async fn a_final_save_becomes_the_next_version(desk: &Desk) {
@@ -301,6 +301,20 @@ pub async fn a_forgotten_file_that_is_already_kept_is_nothing_new(desk: &Desk) {
 
     assert_eq!(committed.ruling, Some(Ruling::NothingNew));
     assert_eq!(desk.labels(&document.id).await, ["2", "1"]);
+}
+
+pub async fn a_key_whose_forgotten_file_was_collected_is_spent_and_stays_live(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+
+    desk.ledger.collect_forgotten(&forgotten(desk, &key, b"edited")).await.unwrap();
+
+    let record = desk.ledger.key(&key).await.unwrap().unwrap();
+    assert!(record.is_spent, "nothing new is opened under it");
+    assert_eq!(record.standing, KeyStanding::Live, "somebody may be inside");
+    assert!(matches!(desk.open(&document.id, None).await, OpenGrant::AskServer(_)));
+    let retirement = Retirement { key, saves_received: 0, why: "nothing left", at: desk.now() };
+    assert!(desk.ledger.retire_key(&retirement).await.unwrap());
     assert_eq!(granted(desk.open(&document.id, None).await).base, Label::version(2));
 }
 

@@ -301,7 +301,8 @@ pub(super) fn give_up(connection: &Connection, number: InboxNumber, at: Timestam
     Ok(())
 }
 
-/// Commits a forgotten file; the key is settled with it, unless the file is damaged: it may yet arrive whole.
+/// Commits a forgotten file. The key is spent with it, unless the file is damaged: it may yet arrive whole. It does not
+/// retire: somebody may be entering it at this moment, from that very file.
 pub(super) fn collect_forgotten(
     connection: &Connection,
     shared: &Shared,
@@ -327,7 +328,7 @@ pub(super) fn collect_forgotten(
         }
     };
     if found.damaged.is_none() {
-        keys::settle(connection, &found.key, "forgotten file collected", found.at)?;
+        keys::spend(connection, &found.key, found.at)?;
     }
     Ok(committed)
 }

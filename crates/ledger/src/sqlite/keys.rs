@@ -146,7 +146,8 @@ fn live_facts(live: &KeyRecord, request: &OpenRequest) -> Result<LiveKeyFacts> {
         .as_ref()
         .filter(|known| known.key == live.key && known.saves_received == live.saves_received)
         .map(|known| known.server);
-    Ok(LiveKeyFacts { base, has_received_saves: live.saves_received > 0, server })
+    let has_received_saves = live.saves_received > 0 || live.is_spent;
+    Ok(LiveKeyFacts { base, has_received_saves, server })
 }
 
 /// An open row older than a committed final save of its key no longer matters: that save holds everything it held.
@@ -333,16 +334,22 @@ pub(super) fn settle(connection: &Connection, key: &EditorKey, why: &str, at: Ti
         )?
         .execute(params![key.as_str(), ms(at), why])?;
     if retired == 0 {
-        connection
-            .prepare_cached("UPDATE keys SET settled_ms = coalesce(settled_ms, ?2) WHERE key = ?1")?
-            .execute(params![key.as_str(), ms(at)])?;
-        return Ok(());
+        return spend(connection, key, at);
     }
     let document: Stored<DocumentId> = connection
         .prepare_cached("SELECT document FROM keys WHERE key = ?1")?
         .query_row([key.as_str()], |row| row.get(0))?;
     let details = json!({ "key": key.as_str(), "why": why });
     append(connection, &Act { document: &document.0, at, actor: "saveguard", action: "key-retired", details })
+}
+
+/// Nobody shall open anything new under this key. Whoever is inside stays: a live key retires when the server says that
+/// nobody is.
+pub(super) fn spend(connection: &Connection, key: &EditorKey, at: Timestamp) -> Result<()> {
+    connection
+        .prepare_cached("UPDATE keys SET settled_ms = coalesce(settled_ms, ?2) WHERE key = ?1")?
+        .execute(params![key.as_str(), ms(at)])?;
+    Ok(())
 }
 
 /// Where the saves of a key stand in the order of arrival.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ledger::documents::KeptPage;
 use ledger::{Documents as _, Keys as _, Trail as _};
-use model::callbacks::Answer;
+use model::callbacks::{Answer, Callback};
 use model::opening::ServerKnowledge;
 use model::versions::Origin;
 use model::{Digest, EditorKey};
@@ -117,6 +117,30 @@ async fn a_forgotten_file_somebody_works_on_is_left_alone() {
 
     assert_eq!(bench.labels().await, ["2", "1"]);
     assert!(bench.editor.state.lock().unwrap().forgotten.is_empty());
+}
+
+#[tokio::test]
+async fn a_key_somebody_enters_while_its_forgotten_file_is_collected_is_not_retired() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    bench.editor.put_forgotten(&key, docx("forgotten"));
+    bench.editor.enter_on_fetch(&key);
+
+    recover(&app).await;
+    assert_eq!(bench.labels().await, ["2", "1"], "the file is collected all the same");
+    assert_eq!(bench.open(&app).await, key, "who comes later joins the session");
+
+    // Their changes cannot be built: the server holds them until somebody opens this very key.
+    deliver(&app, &Callback { url: None, ..bench.callback(&key, 3, &docx("nothing")) }).await;
+    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    recover(&app).await;
+    assert_eq!(bench.open(&app).await, key, "and gets them back");
+    let both = bench.callback(&key, 2, &docx("forgotten and more"));
+    assert_eq!(deliver(&app, &both).await, Some(Answer::Saved));
+
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("forgotten and more")));
+    assert!(kept_reasons(&bench).await.is_empty(), "no conflict");
 }
 
 #[tokio::test]

@@ -43,11 +43,7 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
 fn in_time(app: &App, answer: Answer, received: Instant) -> Reply {
     let is_late = received.elapsed() > app.config.saving.answer_zero_within;
     let is_final = answer != Answer::TryAgain;
-    if is_final && is_late && app.guards.late_answer_closes {
-        Reply::Close
-    } else {
-        Reply::Answer(answer)
-    }
+    if is_final && is_late && app.guards.late_answer_closes { Reply::Close } else { Reply::Answer(answer) }
 }
 
 async fn take_in(app: &Arc<App>, callback: Callback, plan: Plan, received: Instant) -> Answer {

@@ -1,44 +1,64 @@
-//! Step 3: the result comes into the spool, whole.
+//! Steps 3 and 4: the result comes into the spool, whole, and is checked there.
 //!
-//! Guarantees: several attempts, spread over some seconds, because after a restart the server delivers callbacks
-//! before it can serve their files; all within one deadline.
+//! Guarantees: several attempts, spread over some seconds, all within one deadline: after a restart the server delivers
+//! callbacks before it can serve their files, and a file may be damaged on its way only. What the last attempt brought
+//! decides.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ledger::saves::OpenSave;
-use tokio::time::Instant;
+use office_check::{Hint, Report, Verdict};
 use vault::Spooled;
 
+use super::SaveError;
 use crate::app::App;
 use crate::editors::FetchError;
-use crate::telemetry;
+use crate::incoming::check;
+use crate::telemetry::{self, timed};
 
-/// Fetches a link, trying again while that makes sense.
-pub(super) async fn fetch(app: &App, save: &OpenSave, link: &str) -> Result<Spooled, FetchError> {
+/// Fetches a link and checks what came, trying again while that makes sense.
+pub(super) async fn fetch(app: &App, save: &OpenSave, link: &str) -> Result<(Spooled, Report), SaveError> {
     let settings = &app.config.saving;
     let deadline = Instant::now() + settings.fetch_within;
     let mut attempt = 1;
     loop {
-        let fetched = tokio::time::timeout_at(deadline, app.editor.fetch(link, &app.spool)).await;
-        let error = match fetched {
-            Ok(Ok(spooled)) => {
-                telemetry::fetch_ended("fetched");
-                return Ok(spooled);
-            }
-            Ok(Err(error)) => error,
-            Err(_) => FetchError::Broken { cause: "it took too long".into() },
-        };
-        telemetry::fetch_ended(word_for(&error));
-        let pause = pause_after(attempt, settings.fetch_attempts, settings.fetch_spread);
-        let may_help = !matches!(error, FetchError::TooLarge { .. } | FetchError::BadLink { .. });
-        match pause {
-            Some(pause) if may_help && Instant::now() + pause < deadline => {
-                tracing::info!(inbox = save.number.0, attempt, error = %telemetry::report(&error), "a download is tried again");
+        let brought = attempt_once(app, save, link, deadline).await;
+        let Some(trouble) = trouble_with(&brought) else { return brought };
+        match pause_after(attempt, settings.fetch_attempts, settings.fetch_spread) {
+            Some(pause) if Instant::now() + pause < deadline => {
+                tracing::info!(inbox = save.number.0, attempt, error = trouble, "a download is tried again");
                 tokio::time::sleep(pause).await;
                 attempt += 1;
             }
-            _ => return Err(error),
+            _ => return brought,
         }
+    }
+}
+
+async fn attempt_once(
+    app: &App,
+    save: &OpenSave,
+    link: &str,
+    deadline: Instant,
+) -> Result<(Spooled, Report), SaveError> {
+    let fetching = tokio::time::timeout_at(deadline.into(), app.editor.fetch(link, &app.spool));
+    let fetched = timed("fetch", fetching).await;
+    let fetched = fetched.unwrap_or_else(|_| Err(FetchError::Broken { cause: "it took too long".into() }));
+    telemetry::fetch_ended(fetched.as_ref().map_or_else(word_for, |_| "fetched"));
+    let spooled = fetched.map_err(SaveError::Fetch)?;
+    steps::reached("save.fetched");
+    let hint = Hint::from_extension(save.callback.file_type.as_deref().unwrap_or_default());
+    let report = timed("check", check(spooled.clone(), hint)).await?;
+    steps::reached("save.checked");
+    Ok((spooled, report))
+}
+
+/// What was wrong, if another attempt may help.
+fn trouble_with(brought: &Result<(Spooled, Report), SaveError>) -> Option<String> {
+    match brought {
+        Ok((_, report)) if report.verdict == Verdict::Refuse => Some("the file is damaged".to_owned()),
+        Ok(_) | Err(SaveError::Fetch(FetchError::TooLarge { .. } | FetchError::BadLink { .. })) => None,
+        Err(error) => Some(telemetry::report(error)),
     }
 }
 

@@ -4,13 +4,12 @@
 //! case. Every step may be repeated.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use ledger::documents::BlobFacts;
 use ledger::saves::{Aside, Committed, OpenSave, PreparedSave};
 use model::callbacks::{Answer, AsideReason, Plan, answer_to_failure};
 use model::saves::Ruling;
-use office_check::{Hint, Report, Verdict};
+use office_check::{Report, Verdict};
 use signals::Signal;
 use vault::{Sidecar, Spooled};
 
@@ -18,8 +17,8 @@ use super::SaveError;
 use super::accept::Work;
 use super::fetch::fetch;
 use crate::app::App;
-use crate::incoming::{blob_facts, check};
-use crate::telemetry::{self, report};
+use crate::incoming::blob_facts;
+use crate::telemetry::{self, report, timed};
 
 /// A save whose bytes are stored (or that brought none).
 pub(super) struct Prepared {
@@ -52,26 +51,13 @@ pub(super) async fn prepare(work: Arc<Work>) -> Result<Prepared, SaveError> {
 
 async fn bring_in(app: &App, save: &OpenSave, link: Option<&str>) -> Result<Option<Stored>, SaveError> {
     let Some(link) = link else { return Ok(None) };
-    let (mut spooled, mut report) = fetch_and_check(app, save, link).await?;
-    if report.verdict == Verdict::Refuse {
-        // Damaged on the server, or only on its way here? What arrives the second time decides.
-        (spooled, report) = fetch_and_check(app, save, link).await?;
-    }
+    let (spooled, report) = fetch(app, save, link).await?;
     let sidecar = Sidecar::Saved { key: save.callback.key.clone(), status: save.callback.status };
     if app.guards.blob_before_row {
         timed("store", app.vault.put(&spooled, &sidecar)).await.map_err(SaveError::Store)?;
     }
     steps::reached("save.stored");
     Ok(Some(Stored { spooled, sidecar, report }))
-}
-
-async fn fetch_and_check(app: &App, save: &OpenSave, link: &str) -> Result<(Spooled, Report), SaveError> {
-    let spooled = timed("fetch", fetch(app, save, link)).await.map_err(SaveError::Fetch)?;
-    steps::reached("save.fetched");
-    let hint = Hint::from_extension(save.callback.file_type.as_deref().unwrap_or_default());
-    let report = timed("check", check(spooled.clone(), hint)).await?;
-    steps::reached("save.checked");
-    Ok((spooled, report))
 }
 
 /// Step 6: commit, alone for the document. Whoever waits hears the answer, or that the server should try again.
@@ -218,14 +204,6 @@ fn outcome_word(committed: &Committed) -> &'static str {
         (_, None, Some(_)) => "quarantine",
         (_, None, None) => "alert",
     }
-}
-
-/// Runs a step and notes how long it took.
-async fn timed<T>(step: &'static str, work: impl Future<Output = T>) -> T {
-    let began = Instant::now();
-    let result = work.await;
-    telemetry::step_took(step, began.elapsed());
-    result
 }
 
 /// What a callback's status asks for, seen again from its open row.

@@ -201,7 +201,8 @@ async fn a_final_save_the_server_repeats_after_a_newer_one_does_not_replace_it()
     let run = r#"{"created":"2026-11-15 19:20:01","user":{"id":"u1"}}"#;
     // Its first delivery was lost. Somebody came back, changed more and left; the newer save was stored and answered.
     let overtaken = Callback { history: Some(format!("[{run}]")), ..bench.callback(&key, 2, &docx("first")) };
-    let newer = Callback { history: Some(format!("[{run},{run}]")), ..bench.callback(&key, 2, &docx("both")) };
+    let newer =
+        Callback { history: Some(format!("[{run},{run}]")), ..bench.callback(&key, 2, &docx("both")) };
     assert_eq!(deliver(&app, &newer).await, Some(Answer::Saved));
 
     let answer = deliver(&app, &Callback { last_save: newer.last_save, ..overtaken }).await;

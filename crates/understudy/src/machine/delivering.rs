@@ -61,7 +61,7 @@ impl Machine {
         let mut body = self.save_body(save, &row);
         let force = self.live.get(key).and_then(|live| live.force.as_ref());
         // Without force-save state (a restart, a forgotten copy) the server only knows the present moment.
-        body.lastsave = Some(times::iso(force.map_or(self.now_ms, |force| force.time_ms)));
+        body.lastsave = Some(times::iso(force.map_or(self.clock_ms(), |force| force.time_ms)));
         body.notmodified = Some(force.map(|force| force.ended));
         let from_forgotten = self.opened_from_forgotten(key);
         let offer = Offer { task: id, attempt: save.attempt, expected: spent, from_forgotten };

@@ -47,7 +47,7 @@ impl Machine {
                 json!({"type": "savePartChanges", "changesIndex": index, "syncChangesIndex": end}),
             );
         }
-        let time_ms = self.now_ms / 1000 * 1000;
+        let time_ms = self.clock_ms() / 1000 * 1000;
         self.live_mut(key).save_lock = None;
         self.send(
             edit.conn,
@@ -59,7 +59,7 @@ impl Machine {
     /// Nothing that was force-saved before is complete any more.
     fn renew_force_state(&mut self, key: &str, user: &Author, time_ms: u64) {
         let index = self.durable.changes(key).len();
-        let due_ms = time_ms + self.rules.timings.autosave_interval_ms;
+        let due_ms = self.now_ms / 1000 * 1000 + self.rules.timings.autosave_interval_ms;
         let autosave = self.rules.autosave;
         let live = self.live_mut(key);
         live.force = Some(ForceState {
@@ -79,7 +79,7 @@ impl Machine {
         if new.is_empty() {
             return;
         }
-        let time_s = self.now_ms / 1000;
+        let time_s = self.clock_ms() / 1000;
         let mut changes = Vec::with_capacity(new.len());
         for change in new {
             let id = change.id.clone().unwrap_or_else(|| format!("x{:016x}", self.draw(key)));

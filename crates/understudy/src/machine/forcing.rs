@@ -98,7 +98,7 @@ impl Machine {
     /// A form can be submitted without any change; the server acts as if its sender had made one.
     fn pretend_change(&mut self, wish: &Wish) {
         let user = wish.conn.and_then(|conn| self.conns.get(&conn)).map(|conn| conn.user.clone());
-        let time_ms = self.now_ms / 1000 * 1000;
+        let time_ms = self.clock_ms() / 1000 * 1000;
         let live = self.live_mut(&wish.key);
         if let (None, Some(changed_by)) = (&live.force, user) {
             let force =

@@ -47,6 +47,7 @@ pub use state::{
 
 use crate::journal::Note;
 use crate::links::Signer;
+use crate::times;
 use crate::timings::Timings;
 use crate::tokens::SessionTokens;
 
@@ -294,6 +295,12 @@ impl Machine {
 
     fn live_mut(&mut self, key: &str) -> &mut Live {
         self.live.entry(key.to_owned()).or_default()
+    }
+
+    /// What its own clock shows, which may run faster than ours.
+    fn clock_ms(&self) -> u64 {
+        let since_ms = self.now_ms.saturating_sub(times::CLOCK_FROM_MS);
+        times::CLOCK_FROM_MS + since_ms * 1000 / self.rules.timings.second_ms.max(1)
     }
 
     fn minute(&self) -> u64 {

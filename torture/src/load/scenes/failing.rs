@@ -57,15 +57,20 @@ pub(super) async fn no_result(play: &mut Play) -> Option<()> {
     let mut tab = play.open("ann").await?;
     play.write(&mut tab).await?;
     let failure = play.dice.one_of(&[FaultKind::ConversionFails, FaultKind::ConversionCorrupts]).clone();
-    play.arm(failure, &tab.key, (None, 1)).await;
+    if !play.is_repeating(&tab.key) {
+        play.arm(failure, &tab.key, (None, 1)).await;
+    }
     if play.dice.happens(30) {
         play.save(&tab).await;
         play.pause(30..80).await;
     }
     let (from, key) = (play.now(), tab.key.clone());
     play.say(tab, Goodbye::Explicit).await;
-    play.noted(from, |note| matches!(note, Note::CallbackSent { body, .. } if body.key == key && body.status != 1))
-        .await?;
+    play.noted(
+        from,
+        |note| matches!(note, Note::CallbackSent { body, .. } if body.key == key && body.status != 1),
+    )
+    .await?;
     play.pause(0..100).await;
     let mut tab = play.open("bob").await?;
     play.write(&mut tab).await?;
@@ -88,8 +93,11 @@ pub(super) async fn bad_download(play: &mut Play) -> Option<()> {
         (1, FaultKind::BodyStatus { status: 500 }),
         (1, FaultKind::BodyStatus { status: 404 }),
     ];
-    let (kind, times) = (play.dice.weighted(&kinds).clone(), u32::try_from(play.dice.number(1..5)).unwrap_or(1));
-    play.arm(kind, &tab.key, (None, times)).await;
+    let (kind, times) =
+        (play.dice.weighted(&kinds).clone(), u32::try_from(play.dice.number(1..5)).unwrap_or(1));
+    if !play.is_repeating(&tab.key) {
+        play.arm(kind, &tab.key, (None, times)).await;
+    }
     if play.dice.happens(40) {
         play.save(&tab).await;
         play.write(&mut tab).await?;

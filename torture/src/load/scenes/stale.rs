@@ -54,8 +54,11 @@ pub(super) async fn revival(play: &mut Play) -> Option<()> {
         play.arm(FaultKind::ResultDamaged, &key, (None, 1)).await;
     }
     play.say(ann, Goodbye::Explicit).await;
-    play.noted(from, |note| matches!(note, Note::CallbackSent { body, .. } if body.key == key && body.status == 2))
-        .await?;
+    play.noted(
+        from,
+        |note| matches!(note, Note::CallbackSent { body, .. } if body.key == key && body.status == 2),
+    )
+    .await?;
     tokio::time::sleep(Duration::from_millis(2050)).await;
     let mut bob = play.enter("bob", &old).await.ok()?;
     play.world.chronicle.count("keys revived", 1);
