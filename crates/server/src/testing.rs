@@ -269,6 +269,8 @@ pub(crate) struct EditorState {
     pub(crate) dropped: Vec<String>,
     /// How many of the next transfers lose their second half.
     damaged_transfers: u32,
+    /// Where transfers wait for each other.
+    meeting: Option<Arc<tokio::sync::Barrier>>,
 }
 
 impl EditorState {
@@ -302,6 +304,11 @@ impl FakeEditor {
         self.state.lock().unwrap().damaged_transfers = count;
     }
 
+    /// No transfer goes on before so many have begun.
+    pub(crate) fn transfers_meet(&self, count: usize) {
+        self.state.lock().unwrap().meeting = Some(Arc::new(tokio::sync::Barrier::new(count)));
+    }
+
     pub(crate) fn says(&self, key: &EditorKey, knowledge: ServerKnowledge) {
         self.state.lock().unwrap().knowledge.insert(key.to_string(), knowledge);
     }
@@ -310,6 +317,10 @@ impl FakeEditor {
 #[async_trait]
 impl DocumentServer for FakeEditor {
     async fn fetch(&self, link: &str, _spool: &Spool) -> Result<Spooled, FetchError> {
+        let meeting = self.state.lock().unwrap().meeting.clone();
+        if let Some(meeting) = meeting {
+            meeting.wait().await;
+        }
         let mut state = self.state.lock().unwrap();
         let path = link.trim_start_matches("http://ds").split('?').next().unwrap_or_default();
         let forgotten = path
