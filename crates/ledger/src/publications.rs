@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use model::callbacks::AsideReason;
 use model::names::FileName;
 use model::{CompanyId, Digest, DocumentId, Label, ProjectId};
 
@@ -63,6 +64,8 @@ pub struct ExternalChange {
     pub document: DocumentId,
     /// The bytes, durable in the vault.
     pub blob: BlobFacts,
+    /// Why they may not become the head, if so.
+    pub damaged: Option<AsideReason>,
     /// When they were found.
     pub at: Timestamp,
 }

@@ -271,6 +271,8 @@ pub(crate) struct EditorState {
     damaged_transfers: u32,
     /// Somebody enters this key as soon as its forgotten file is fetched.
     entered_on_fetch: Option<EditorKey>,
+    /// Where transfers wait for each other.
+    meeting: Option<Arc<tokio::sync::Barrier>>,
 }
 
 impl EditorState {
@@ -309,6 +311,11 @@ impl FakeEditor {
         self.state.lock().unwrap().entered_on_fetch = Some(key.clone());
     }
 
+    /// No transfer goes on before so many have begun.
+    pub(crate) fn transfers_meet(&self, count: usize) {
+        self.state.lock().unwrap().meeting = Some(Arc::new(tokio::sync::Barrier::new(count)));
+    }
+
     pub(crate) fn says(&self, key: &EditorKey, knowledge: ServerKnowledge) {
         self.state.lock().unwrap().knowledge.insert(key.to_string(), knowledge);
     }
@@ -317,6 +324,10 @@ impl FakeEditor {
 #[async_trait]
 impl DocumentServer for FakeEditor {
     async fn fetch(&self, link: &str, _spool: &Spool) -> Result<Spooled, FetchError> {
+        let meeting = self.state.lock().unwrap().meeting.clone();
+        if let Some(meeting) = meeting {
+            meeting.wait().await;
+        }
         let mut state = self.state.lock().unwrap();
         let path = link.trim_start_matches("http://ds").split('?').next().unwrap_or_default();
         let forgotten = path

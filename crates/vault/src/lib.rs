@@ -55,19 +55,25 @@ pub enum Sidecar {
         /// The callback's status.
         status: u8,
     },
-    /// It was uploaded for this document, or taken in from the published tree.
+    /// It was taken in for this document from the published tree.
     Brought {
         /// The document.
         document: DocumentId,
     },
+    /// Somebody uploaded it to become this document, which may have been refused: the document may be another company's.
+    Uploaded {
+        /// The document it was to become.
+        to_become: DocumentId,
+    },
 }
 
 impl Sidecar {
-    /// The document it names.
+    /// The document it certainly belongs to.
     pub fn document(&self) -> Option<DocumentId> {
         match self {
             Self::Saved { key, .. } => key.parts().map(|parts| parts.document),
             Self::Brought { document } => Some(document.clone()),
+            Self::Uploaded { .. } => None,
         }
     }
 
@@ -75,25 +81,27 @@ impl Sidecar {
     pub fn key(&self) -> Option<&EditorKey> {
         match self {
             Self::Saved { key, .. } => Some(key),
-            Self::Brought { .. } => None,
+            Self::Brought { .. } | Self::Uploaded { .. } => None,
         }
     }
 
-    /// As one word of path-safe characters: `{key}~{status}` or `{document}~brought`.
+    /// As one word of path-safe characters: `{key}~{status}`, `{document}~brought` or `{document}~uploaded`.
     pub fn to_word(&self) -> String {
         match self {
             Self::Saved { key, status } => format!("{key}~{status}"),
             Self::Brought { document } => format!("{document}~brought"),
+            Self::Uploaded { to_become } => format!("{to_become}~uploaded"),
         }
     }
 
     /// Reads the word back.
     pub fn parse_word(word: &str) -> Option<Self> {
         let (subject, what) = word.split_once('~')?;
-        if what == "brought" {
-            return DocumentId::parse(subject).ok().map(|document| Self::Brought { document });
+        match what {
+            "brought" => Some(Self::Brought { document: DocumentId::parse(subject).ok()? }),
+            "uploaded" => Some(Self::Uploaded { to_become: DocumentId::parse(subject).ok()? }),
+            status => Some(Self::Saved { key: EditorKey::parse(subject)?, status: status.parse().ok()? }),
         }
-        Some(Self::Saved { key: EditorKey::parse(subject)?, status: what.parse().ok()? })
     }
 }
 
@@ -174,11 +182,14 @@ mod tests {
             Sidecar::Saved { key: EditorKey::parse("prod_12345_edit_42.k7q2mz4hxw3t").unwrap(), status: 2 };
         let brought = Sidecar::Brought { document: DocumentId::parse("a=b_c").unwrap() };
 
-        for sidecar in [saved.clone(), brought.clone()] {
+        let uploaded = Sidecar::Uploaded { to_become: DocumentId::parse("12345").unwrap() };
+
+        for sidecar in [saved.clone(), brought.clone(), uploaded.clone()] {
             assert_eq!(Sidecar::parse_word(&sidecar.to_word()), Some(sidecar));
         }
         assert_eq!(saved.document().unwrap().as_str(), "12345");
         assert_eq!(brought.document().unwrap().as_str(), "a=b_c");
+        assert_eq!(uploaded.document(), None, "whoever uploads may name any document");
         assert_eq!(Sidecar::parse_word("no-tilde"), None);
         assert_eq!(Sidecar::parse_word("../x~brought"), None);
     }

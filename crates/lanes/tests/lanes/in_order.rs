@@ -105,6 +105,45 @@ async fn a_task_keeps_its_turn_until_everything_it_held_is_dropped() {
     assert!(lanes.is_empty());
 }
 
+/// The timeline of the document's first scenario: three tasks of 100 ms that come 5 ms apart.
+#[tokio::test(start_paused = true)]
+async fn each_of_three_tasks_begins_when_the_one_before_it_ends() {
+    let lanes = lanes();
+    let (journal, began) = (Journal::new(), Instant::now());
+
+    let mut tickets = Vec::new();
+    work(100).await;
+    for number in 1..=3 {
+        let journal = journal.clone();
+        let task = async move {
+            let from = began.elapsed().as_millis();
+            work(100).await;
+            journal.note((number, from, began.elapsed().as_millis()));
+        };
+        tickets.push(lanes.submit("doc1.docx", task).unwrap());
+        work(5).await;
+    }
+    for mut ticket in tickets {
+        ticket.wait().await.unwrap();
+    }
+
+    assert_eq!(journal.read(), [(1, 100, 200), (2, 200, 300), (3, 300, 400)]);
+}
+
+/// The last row of the document's table.
+#[tokio::test(start_paused = true)]
+async fn ten_half_second_tasks_with_nothing_to_prepare_take_five_seconds() {
+    let lanes = lanes();
+    let began = Instant::now();
+
+    let tickets: Vec<_> = (0..10).map(|_| lanes.submit("doc", work(500)).unwrap()).collect();
+    for mut ticket in tickets {
+        ticket.wait().await.unwrap();
+    }
+
+    assert_eq!(began.elapsed(), ms(5_000));
+}
+
 #[tokio::test(start_paused = true)]
 async fn ten_half_second_preparations_of_one_key_take_half_a_second_and_finish_in_order() {
     let lanes = lanes();

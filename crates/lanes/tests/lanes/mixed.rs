@@ -45,6 +45,21 @@ async fn three_documents_of_five_half_second_tasks_take_two_and_a_half_seconds()
     assert_eq!(began.elapsed(), ms(2_500));
 }
 
+/// The second row of the document's table: two documents and one more, two half-second tasks each.
+#[tokio::test(start_paused = true)]
+async fn two_documents_and_one_more_of_two_half_second_tasks_take_one_second() {
+    let lanes = lanes();
+    let began = Instant::now();
+
+    let tickets: Vec<_> =
+        ["a", "b", "a", "b", "c", "c"].map(|key| lanes.submit(key, work(500)).unwrap()).into();
+    for mut ticket in tickets {
+        ticket.wait().await.unwrap();
+    }
+
+    assert_eq!(began.elapsed(), ms(1_000));
+}
+
 #[tokio::test(start_paused = true)]
 async fn plain_and_pipelined_tasks_share_a_lane_in_order_of_arrival() {
     let lanes = lanes();

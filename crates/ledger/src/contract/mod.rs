@@ -60,6 +60,7 @@ macro_rules! contract_tests {
             a_publication_overtaken_by_a_save_is_still_owed,
             an_external_change_on_the_head_becomes_a_version,
             an_external_change_during_editing_is_kept_aside,
+            a_damaged_external_change_is_quarantined,
         ]);
     };
     (@ $make:expr, $area:ident, [$($name:ident,)*]) => {

@@ -5,8 +5,9 @@
     reason = "the names of checks are sentences; a broken contract must stop"
 )]
 
-use model::Label;
+use model::callbacks::AsideReason;
 use model::saves::ConflictReason;
+use model::{DocumentId, Label};
 
 use super::desk::{Desk, blob};
 use crate::documents::Keeping;
@@ -42,7 +43,7 @@ pub async fn a_publication_overtaken_by_a_save_is_still_owed(desk: &Desk) {
 pub async fn an_external_change_on_the_head_becomes_a_version(desk: &Desk) {
     let document = desk.document("12345").await;
     desk.ledger.published(&document.id, Label::FIRST, desk.now()).await.unwrap();
-    let change = ExternalChange { document: document.id.clone(), blob: blob(b"outside"), at: desk.now() };
+    let change = outside(desk, &document.id);
 
     let kept = desk.ledger.take_in_external(&change).await.unwrap();
 
@@ -56,11 +57,28 @@ pub async fn an_external_change_during_editing_is_kept_aside(desk: &Desk) {
     let document = desk.document("12345").await;
     desk.ledger.published(&document.id, Label::FIRST, desk.now()).await.unwrap();
     desk.key(&document.id).await;
-    let change = ExternalChange { document: document.id.clone(), blob: blob(b"outside"), at: desk.now() };
+    let change = outside(desk, &document.id);
 
     let kept = desk.ledger.take_in_external(&change).await.unwrap().unwrap();
 
     desk.expect_head(&document.id, "1", b"base").await;
     let kept = desk.ledger.kept_copy(kept).await.unwrap().unwrap();
     assert_eq!(kept.keeping, Keeping::Conflict(ConflictReason::ExternalChange));
+}
+
+pub async fn a_damaged_external_change_is_quarantined(desk: &Desk) {
+    let document = desk.document("12345").await;
+    desk.ledger.published(&document.id, Label::FIRST, desk.now()).await.unwrap();
+    let change = ExternalChange { damaged: Some(AsideReason::Damaged), ..outside(desk, &document.id) };
+
+    let kept = desk.ledger.take_in_external(&change).await.unwrap().unwrap();
+
+    desk.expect_head(&document.id, "1", b"base").await;
+    let kept = desk.ledger.kept_copy(kept).await.unwrap().unwrap();
+    assert_eq!(kept.keeping, Keeping::Quarantine(AsideReason::Damaged));
+    desk.expect_consistent().await;
+}
+
+fn outside(desk: &Desk, document: &DocumentId) -> ExternalChange {
+    ExternalChange { document: document.clone(), blob: blob(b"outside"), damaged: None, at: desk.now() }
 }

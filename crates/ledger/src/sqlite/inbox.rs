@@ -25,7 +25,7 @@ pub(super) fn receive(connection: &Connection, shared: &Shared, arrival: &Arriva
     let number = write_down(connection, arrival, document.as_ref())?;
     if let Some(document) = &document {
         keys::adopt_if_unknown(connection, document, &arrival.callback.key, arrival.at)?;
-        keys::count_received_save(connection, &arrival.callback, number)?;
+        keys::count_received_save(connection, &arrival.callback, number, arrival.at)?;
     }
     Ok(Receipt { number, standing: ReceiptStanding::New, document })
 }

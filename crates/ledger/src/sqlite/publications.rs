@@ -125,7 +125,7 @@ fn take_in_external(connection: &Connection, change: &ExternalChange) -> Result<
         params![document.as_str()],
     )?;
     let author = Author { id: "published-tree".to_owned(), name: "Published tree".to_owned() };
-    let (label, kept) = if is_on_head {
+    let (label, kept) = if is_on_head && change.damaged.is_none() {
         let label = contents::next_version(connection, document)?;
         contents::add_content(connection, &external_content(change, label, &author))?;
         contents::move_head(connection, document, label, change.at)?;
@@ -167,7 +167,9 @@ fn external_content<'a>(change: &'a ExternalChange, label: Label, author: &'a Au
 fn external_copy<'a>(change: &'a ExternalChange, author: &'a Author) -> NewKept<'a> {
     NewKept {
         document: Some(&change.document),
-        keeping: Keeping::Conflict(ConflictReason::ExternalChange),
+        keeping: change
+            .damaged
+            .map_or(Keeping::Conflict(ConflictReason::ExternalChange), Keeping::Quarantine),
         blob: &change.blob,
         author,
         kept_at: change.at,

@@ -1,6 +1,13 @@
 //! The contract, run against the SQLite adapter.
 #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
+#[test]
+fn a_step_waits_three_seconds_for_the_writer_unless_told_otherwise() {
+    let options = ledger::sqlite::Options::new(ledger::contract::environment());
+
+    assert_eq!(options.wait_max, std::time::Duration::from_secs(3));
+}
+
 mod contract {
     use std::sync::Arc;
 

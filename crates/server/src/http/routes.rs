@@ -82,7 +82,9 @@ fn complete(mut description: OpenApi) -> OpenApi {
 
 /// While stopping, newcomers come back later; what runs is finished.
 async fn turn_newcomers_away(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let is_always_answered = matches!(request.uri().path(), "/healthz" | "/readyz" | "/metrics");
+    // Whoever waits for the drain looks at the lanes.
+    let is_always_answered =
+        matches!(request.uri().path(), "/healthz" | "/readyz" | "/metrics" | "/api/v1/operations/lanes");
     if app.is_ready() || is_always_answered {
         next.run(request).await
     } else {

@@ -49,7 +49,7 @@ async fn store(app: Arc<App>, upload: Upload, spooled: Spooled) -> Result<Docume
         let reason = report.findings.first().map_or_else(String::new, |finding| finding.message.clone());
         return Err(OpenError::NotWhole { reason });
     }
-    app.vault.put(&spooled, &Sidecar::Brought { document: upload.id.clone() }).await?;
+    app.vault.put(&spooled, &Sidecar::Uploaded { to_become: upload.id.clone() }).await?;
     steps::reached("upload.stored");
     let new = NewDocument {
         id: upload.id,

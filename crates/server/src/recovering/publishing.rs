@@ -1,14 +1,17 @@
 //! The published tree: shows the head of each document, in order, after the commit.
 //!
 //! Guarantees: the name never vanishes and what is replaced is kept (the tree's port sees to that); bytes another
-//! program put there are taken in before they are forgotten about; publishing twice changes nothing.
+//! program put there are taken in before they are forgotten about, damaged ones into quarantine; publishing twice changes
+//! nothing.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use ledger::documents::BlobFacts;
 use ledger::publications::{ExternalChange, Owed};
+use model::callbacks::AsideReason;
 use model::{DocumentId, Label};
-use office_check::Hint;
+use office_check::{Hint, Verdict};
 use tokio::io::AsyncReadExt as _;
 use vault::tree::{Place, Publication, Replaced};
 use vault::{BlobReader, Sidecar};
@@ -109,11 +112,9 @@ async fn take_in_if_unknown(
         return Ok(());
     }
     let content = app.tree.open_backup(place, &replaced.backup).await?;
-    let blob = bring_in(app, document, (content, &place.name.extension())).await?;
-    let kept = app
-        .ledger
-        .take_in_external(&ExternalChange { document: document.clone(), blob, at: app.now() })
-        .await?;
+    let (blob, damaged) = bring_in(app, document, (content, &place.name.extension())).await?;
+    let change = ExternalChange { document: document.clone(), blob, damaged, at: app.now() };
+    let kept = app.ledger.take_in_external(&change).await?;
     telemetry::alert("external-change");
     tracing::warn!(document.id = %document, kept, "the published file of document {document} had been changed from outside");
     Ok(())
@@ -123,7 +124,7 @@ async fn bring_in(
     app: &App,
     document: &DocumentId,
     (mut content, extension): (BlobReader, &str),
-) -> Result<ledger::documents::BlobFacts, RecoveryError> {
+) -> Result<(BlobFacts, Option<AsideReason>), RecoveryError> {
     let mut writer = app.spool.begin();
     let mut buffer = vec![0; 64 * 1024];
     loop {
@@ -140,7 +141,8 @@ async fn bring_in(
     let spooled = writer.finish().await?;
     let report = check(spooled.clone(), Hint::from_extension(extension)).await?;
     app.vault.put(&spooled, &Sidecar::Brought { document: document.clone() }).await?;
-    Ok(blob_facts(&spooled, &report))
+    let damaged = (report.verdict == Verdict::Refuse).then_some(AsideReason::Damaged);
+    Ok((blob_facts(&spooled, &report), damaged))
 }
 
 #[cfg(test)]

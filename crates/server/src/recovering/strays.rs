@@ -1,4 +1,5 @@
-//! Blobs no row names: adopted through their sidecars, as conflict copies of their documents.
+//! Blobs no row names: adopted through their sidecars, as conflict copies of their documents, or as orphans where no
+//! sidecar says for certain whose they are (an upload that was refused).
 //!
 //! They exist when a process ended between storing and committing and the save never came again, or when the ledger was
 //! restored from an older backup than the vault.
@@ -44,7 +45,7 @@ pub(crate) async fn adopt(app: &Arc<App>, age_min: AgeMin) -> Result<(), Recover
 }
 
 fn unnamed(app: &App, blob: &StoredBlob) -> UnnamedBlob {
-    let sidecar = blob.sidecars.first();
+    let sidecar = blob.sidecars.iter().find(|sidecar| sidecar.document().is_some());
     UnnamedBlob {
         blob: BlobFacts {
             digest: blob.digest,

@@ -42,6 +42,24 @@ async fn a_save_the_process_did_not_finish_is_finished_by_the_next_one() {
 }
 
 #[tokio::test]
+async fn saves_an_ended_process_left_are_finished_in_the_order_they_arrived() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let contents = ["one", "one two", "one two three"].map(docx);
+    for (status, bytes) in [6, 6, 2].into_iter().zip(&contents) {
+        bench.receive_only(&app, &bench.callback(&key, status, bytes)).await;
+    }
+
+    recover(&bench.process()).await;
+
+    assert_eq!(bench.labels().await, ["2", "1.2", "1.1", "1"]);
+    let stored = bench.ledger.contents(&bench.document().await.id).await.unwrap();
+    let digests: Vec<Digest> = stored.iter().rev().skip(1).map(|content| content.blob.digest).collect();
+    assert_eq!(digests, contents.map(|bytes| Digest::of(&bytes)));
+}
+
+#[tokio::test]
 async fn a_dead_link_is_given_up_and_the_forgotten_file_takes_its_place() {
     let bench = Workbench::new().await;
     let app = bench.process();
@@ -169,6 +187,9 @@ async fn a_key_whose_answer_nobody_heard_is_retired_once_the_server_is_done_with
     recover(&app).await;
     assert!(!bench.ledger.key(&key).await.unwrap().unwrap().is_spent);
     bench.editor.says(&key, ServerKnowledge::NothingHeld);
+    recover(&app).await;
+    assert!(!bench.ledger.key(&key).await.unwrap().unwrap().is_spent, "the server may still repeat its save");
+    bench.clock.pass(31);
     recover(&app).await;
 
     assert!(bench.ledger.key(&key).await.unwrap().unwrap().is_spent);

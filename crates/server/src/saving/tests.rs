@@ -68,6 +68,65 @@ async fn saves_of_one_document_commit_in_the_order_they_arrived() {
 }
 
 #[tokio::test]
+async fn saves_of_one_document_are_fetched_at_the_same_time() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let callbacks: Vec<Callback> =
+        (0..10).map(|number| bench.callback(&key, 6, &docx(&format!("save {number}")))).collect();
+    bench.editor.transfers_meet(10);
+
+    let answers =
+        futures_util::future::join_all(callbacks.iter().map(|callback| deliver(&app, callback))).await;
+
+    assert_eq!(answers, [Some(Answer::Saved); 10]);
+}
+
+#[tokio::test]
+async fn saves_of_three_documents_run_at_the_same_time_and_each_document_is_updated() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let mut callbacks = Vec::new();
+    for id in ["doc1", "doc2", "doc3"] {
+        let document = bench.bring(&app, id, docx("base")).await;
+        let key = configure(&app, &document, &author("u1"), Mode::Edit).await.unwrap().key;
+        callbacks.push((document.id, bench.callback(&key, 2, &docx(id))));
+    }
+    bench.editor.transfers_meet(3);
+
+    let answers =
+        futures_util::future::join_all(callbacks.iter().map(|(_, callback)| deliver(&app, callback))).await;
+
+    assert_eq!(answers, [Some(Answer::Saved); 3]);
+    for (id, _) in callbacks {
+        let document = bench.ledger.document(&id).await.unwrap().unwrap();
+        assert_eq!(
+            (document.head.to_string().as_str(), document.head_digest),
+            ("2", Digest::of(&docx(id.as_str())))
+        );
+    }
+}
+
+#[tokio::test]
+async fn three_final_saves_at_once_become_three_versions_in_the_order_they_arrived() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let contents = ["one", "one two", "one two three"].map(docx);
+    let callbacks: Vec<Callback> = contents.iter().map(|bytes| bench.callback(&key, 2, bytes)).collect();
+
+    let answers =
+        futures_util::future::join_all(callbacks.iter().map(|callback| deliver(&app, callback))).await;
+
+    assert_eq!(answers, [Some(Answer::Saved); 3]);
+    assert_eq!(bench.labels().await, ["4", "3", "2", "1"]);
+    let stored = bench.ledger.contents(&bench.document().await.id).await.unwrap();
+    let digests: Vec<Digest> = stored.iter().rev().skip(1).map(|content| content.blob.digest).collect();
+    assert_eq!(digests, contents.map(|bytes| Digest::of(&bytes)));
+    assert!(kept_reasons(&bench).await.is_empty());
+}
+
+#[tokio::test]
 async fn damaged_content_is_quarantined_and_answered_with_an_error() {
     let bench = Workbench::new().await;
     let app = bench.process();

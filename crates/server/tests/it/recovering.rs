@@ -146,3 +146,29 @@ async fn stopping_finishes_what_runs_and_a_restart_changes_nothing() {
     assert_eq!(stage.versions("12345").await, ["2", "1"]);
     stage.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_save_that_was_stopped_when_time_was_up_is_finished_by_the_next_start() {
+    let settings = understudy::Settings::default().with_time_scale(20.0);
+    let stage = Stage::start_with(&[("STOPPING_DRAIN_SECONDS", "0")], settings).await;
+    stage.docx("12345").await;
+    stage.editor.faults().arm(FaultKind::BodyStuck.times(1));
+    let session = stage.edit("12345", "ann").await;
+    session.write("Cut short.").await.unwrap();
+    session.close().await.unwrap();
+    stage
+        .wait_until("the save is fetched", async || {
+            stage.app().saves.count() == 1 && stage.app().arrivals.is_empty()
+        })
+        .await;
+
+    let Stage { service, editor, http, base, folder } = stage;
+    let config = service.app.config.clone();
+    assert_eq!(service.stop().await, 1, "it was stopped and counted");
+    let service = Service::start(config, Guards::ALL).await.unwrap();
+    let stage = Stage { service, editor, http, base, folder };
+
+    stage.wait_for_head("12345", "2").await;
+    assert!(stage.text("12345").await.contains("Cut short."));
+    stage.stop().await;
+}

@@ -114,6 +114,11 @@ impl OnlyOffice {
     }
 }
 
+/// Links are signed: whoever reads a log must not be able to follow them.
+fn broken(cause: reqwest::Error) -> FetchError {
+    FetchError::Broken { cause: cause.without_url().into() }
+}
+
 #[async_trait]
 impl DocumentServer for OnlyOffice {
     async fn fetch(&self, link: &str, spool: &Spool) -> Result<Spooled, FetchError> {
@@ -123,7 +128,7 @@ impl DocumentServer for OnlyOffice {
             telemetry::foreign_link();
         }
         let sent = self.http.get(target).header(ACCEPT_ENCODING, "identity").send().await;
-        let response = sent.map_err(|cause| FetchError::Broken { cause: cause.into() })?;
+        let response = sent.map_err(broken)?;
         let announced = announced_length(&response, is_page(link))?;
         if announced.is_some_and(|length| length > self.fetch_bytes_max) {
             return Err(FetchError::TooLarge { limit_bytes: self.fetch_bytes_max });
@@ -131,7 +136,7 @@ impl DocumentServer for OnlyOffice {
         let mut writer = spool.begin();
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {
-            let chunk = chunk.map_err(|cause| FetchError::Broken { cause: cause.into() })?;
+            let chunk = chunk.map_err(broken)?;
             if writer.size_bytes() + chunk.len() as u64 > self.fetch_bytes_max {
                 return Err(FetchError::TooLarge { limit_bytes: self.fetch_bytes_max });
             }
