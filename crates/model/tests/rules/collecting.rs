@@ -1,0 +1,108 @@
+//! Collecting forgotten files and finishing keys, as `server/src/recovering/{forgotten,keys}.rs` do it.
+//!
+//! Ask the server, fetch, store, commit, delete there, retire: other people's moves fit between any two of these.
+
+use model::opening::may_collect_forgotten;
+
+use crate::ledger;
+use crate::search::Setting;
+use crate::world::{Asked, Collecting, Standing, World};
+
+/// Whether the collector would find something under this key.
+pub(crate) fn can_collect(world: &World, setting: &Setting, process: u8, key: u8) -> bool {
+    let is_idle = world.collecting[usize::from(process)] == Collecting::Idle;
+    let is_known = world.keys[usize::from(key)].standing != Standing::NotIssued;
+    let is_there = world.server[usize::from(key)].forgotten.is_some();
+    setting.guards.collector && is_idle && is_known && is_there && may_collect_forgotten(world.info(key))
+}
+
+/// Asks about a forgotten file and fetches it.
+pub(crate) fn begin_collecting(world: &mut World, process: u8, key: u8) {
+    fetch(world, process, key, false);
+}
+
+fn fetch(world: &mut World, process: u8, key: u8, is_finishing: bool) {
+    let saves_received = world.keys[usize::from(key)].saves_received;
+    let asked = Asked { key, saves_received, is_finishing };
+    world.collecting[usize::from(process)] = match world.server[usize::from(key)].forgotten {
+        Some(content) => Collecting::Fetched(asked, content),
+        None if is_finishing => Collecting::Retire(asked),
+        None => Collecting::Idle,
+    };
+}
+
+/// Whether the timer would look after this key: live, with a final save committed.
+pub(crate) fn can_settle(world: &World, setting: &Setting, process: u8, key: u8) -> bool {
+    let row = &world.keys[usize::from(key)];
+    let is_idle = world.collecting[usize::from(process)] == Collecting::Idle;
+    let is_due = row.standing == Standing::Live && row.newest_final.number > 0;
+    setting.guards.collector && is_idle && is_due && may_collect_forgotten(world.info(key))
+}
+
+/// Somebody waits for a finished key: an idle process finishes it.
+pub(crate) fn begin_finishing(world: &mut World, key: u8) {
+    let idle = (0..).zip(&world.collecting).find(|(_, collecting)| **collecting == Collecting::Idle);
+    if let Some((process, _)) = idle {
+        finish(world, process, key);
+    }
+}
+
+/// Collects what a finished key left behind and retires it, unless the server still holds something.
+pub(crate) fn finish(world: &mut World, process: u8, key: u8) {
+    let row = &world.keys[usize::from(key)];
+    if row.standing == Standing::Live && may_collect_forgotten(world.info(key)) {
+        fetch(world, process, key, true);
+    }
+}
+
+/// The next step of a process that collects.
+pub(crate) fn step(world: &mut World, setting: &Setting, process: u8) {
+    let next = match world.collecting[usize::from(process)] {
+        Collecting::Idle => return,
+        Collecting::Fetched(asked, content) => {
+            let has_moved_on = world.keys[usize::from(asked.key)].saves_received != asked.saves_received;
+            if setting.adapters.collect_only_if_nothing_came && has_moved_on {
+                Collecting::Idle
+            } else {
+                ledger::collect_forgotten(world, setting, asked.key, content);
+                Collecting::Committed(asked, content)
+            }
+        }
+        Collecting::Committed(asked, content) => {
+            delete(world, setting, asked.key, content);
+            if asked.is_finishing { Collecting::Retire(asked) } else { Collecting::Idle }
+        }
+        Collecting::Retire(asked) => {
+            ledger::retire_key(world, asked.key, asked.saves_received);
+            Collecting::Idle
+        }
+    };
+    world.collecting[usize::from(process)] = next;
+}
+
+/// `deleteForgotten` deletes whatever lies there by now.
+fn delete(world: &mut World, setting: &Setting, key: u8, content: crate::world::Content) {
+    let forgotten = &mut world.server[usize::from(key)].forgotten;
+    if setting.adapters.look_before_deleting && *forgotten != Some(content) {
+        return;
+    }
+    *forgotten = None;
+}
+
+/// Whether recovery would ask the server once more about this retired key.
+pub(crate) fn can_confirm(world: &World, setting: &Setting, key: u8) -> bool {
+    let row = &world.keys[usize::from(key)];
+    setting.adapters.confirm_retirement && row.standing == Standing::Retired && !row.is_confirmed
+}
+
+/// Asks the server about a key that was retired because a 0 was sent: did it hear?
+pub(crate) fn confirm(world: &mut World, key: u8) {
+    let knowledge = world.info(key);
+    let is_other_live = world.live_key().is_some();
+    let row = &mut world.keys[usize::from(key)];
+    if may_collect_forgotten(knowledge) {
+        row.is_confirmed = true;
+    } else if !is_other_live {
+        row.standing = Standing::Live;
+    }
+}
