@@ -1,2 +1,28 @@
-//! Parts of the torture harness that its tests and its programs share.
+//! Kills the service at every step under load, then checks every promise from outside.
+//!
+//! `torture --help` tells how to use it. A *round* is a small world of its own ([`world`]): a data folder, the real
+//! service as a process, and the understudy as its Document Server. People edit there ([`load`]), the service is killed
+//! ([`killing`]), others look over its shoulder ([`watching`]); then everything comes to rest ([`settling`]) and what
+//! the service keeps is held against the understudy's journal ([`checking`]). A *run* is many rounds ([`run`]);
+//! [`mutants`] removes one guard of the service after the other to prove that the harness would notice.
+//!
+//! Guarantees: nothing is taken on the service's word. Does not test submissions, or several services at once.
+
+mod arguments;
+mod checking;
+mod chronicle;
+mod command;
+mod dice;
+mod killing;
+mod load;
+mod mutants;
 pub mod power_loss;
+mod program;
+mod report;
+mod round;
+mod run;
+mod settling;
+mod watching;
+mod world;
+
+pub use command::run as run_command;

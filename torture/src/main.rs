@@ -1,2 +1,7 @@
-//! Kills the service at every step under load, then checks every promise from outside.
-fn main() {}
+//! The program `torture`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    torture::run_command()
+}

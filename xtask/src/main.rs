@@ -1,2 +1,56 @@
-//! Commands for people who work on Saveguard.
-fn main() {}
+//! Commands for people who work on Saveguard: `cargo xtask test`, `bench`, `torture`.
+//!
+//! Guarantees: `test` is all that CI runs; it installs what is missing, or says the one line that does. The heavy
+//! commands are programs of their own (`bench`, `torture`), started from here in the right build.
+#![allow(clippy::print_stderr, reason = "a command for people")]
+
+mod packages;
+mod shell;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Commands for people who work on Saveguard.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", max_term_width = 110)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Install what the tests need, then run every check and test. This is what CI runs.
+    Test(test::Arguments),
+    /// Measure, peers beside us: `cargo xtask bench lanes|saves|seed1 [--json]`.
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// Given on to the bench program; `--help` shows its own help.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<String>,
+    },
+    /// Kill the real service at every step under load and check every promise from outside.
+    #[command(disable_help_flag = true)]
+    Torture {
+        /// Given on to the torture program; `--help` shows its own help.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Test(arguments) => test::run(&arguments),
+        Command::Bench { rest } => shell::run_package("bench", &rest),
+        Command::Torture { rest } => shell::run_package("torture", &rest),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

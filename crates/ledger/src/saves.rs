@@ -26,7 +26,8 @@ pub trait Saves: Send + Sync {
     async fn open_saves(&self) -> Result<Vec<OpenSave>>;
     /// One callback.
     async fn save(&self, number: InboxNumber) -> Result<Option<SaveRecord>>;
-    /// The commit point of a forgotten file; its key is spent from then on.
+    /// The commit point of a forgotten file. Its key is spent from then on, unless the file is damaged: then the server
+    /// may still have it whole.
     async fn collect_forgotten(&self, found: &ForgottenFile) -> Result<Committed>;
 }
 

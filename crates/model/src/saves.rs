@@ -6,8 +6,9 @@
 //!
 //! In words, for a save of key K:
 //! 1. **Order.** A final save outranks every checkpoint (unless that checkpoint holds changes made after it, in a session
-//!    that went on because the server never heard our answer); final saves go by inbox number; checkpoints by
-//!    `lastsave`, ties and jumps of the server's clock by inbox number.
+//!    that went on because the server never heard our answer); a final save outranks another of its session if it is
+//!    known to hold more, by its history or by `lastsave`; checkpoints go by `lastsave`, ties and jumps of the server's
+//!    clock by inbox number.
 //! 2. **Same bytes** as K's newest save: nothing new. (A final save equal to the checkpoint that is the head makes
 //!    that content a version, because a version is what people keep and checkpoints may be pruned.)
 //! 3. **Older** than what K already saved: filed beside it, the head stays.
@@ -38,13 +39,16 @@ pub enum SaveKind {
 pub struct SaveMark {
     /// Its place in the order of arrival.
     pub inbox: InboxNumber,
-    /// When the last change in it was made, by the server's clock, in whole seconds.
+    /// When the last change in it was made, by the server's clock, in whole seconds. Of a final save that is repeated, the
+    /// server sends the time of its newest change instead; unknown when it only knew the present time.
     pub last_save: Option<Timestamp>,
     /// Its bytes.
     pub digest: Digest,
     /// When the first change in it was made. The server's `history` covers a session from its start, so a later start
     /// means that the server lost the session and began again from the base.
     pub session_start: Option<Timestamp>,
+    /// How many runs of changes by one author its `history` lists: of one session, the save with more runs is newer.
+    pub runs: Option<u32>,
 }
 
 /// Where a key stands.
@@ -157,7 +161,7 @@ impl ConflictReason {
 pub fn rule_on_save(guards: &Guards, key: &KeyFacts, head: &HeadFacts, save: &IncomingSave) -> Ruling {
     if let Some(newest) = newest_of(key) {
         if !becomes_newest(guards, key, save) {
-            return rule_on_older(key, newest, &save.mark);
+            return rule_on_older(key, newest, save);
         }
         if newest.digest == save.mark.digest && !makes_checkpoint_a_version(head, save) {
             return Ruling::NothingNew;
@@ -176,12 +180,31 @@ pub fn rule_on_save(guards: &Guards, key: &KeyFacts, head: &HeadFacts, save: &In
 /// Whether a save is the newest of its key: the order guard.
 pub fn becomes_newest(guards: &Guards, key: &KeyFacts, save: &IncomingSave) -> bool {
     let older_than_final = key.newest_final.as_ref().is_some_and(|newest| match save.kind {
-        SaveKind::Final => save.mark.inbox < newest.inbox,
+        SaveKind::Final => !is_later_final(&save.mark, newest),
         SaveKind::Checkpoint => !went_on_after(newest, &save.mark),
     });
     let older_than_checkpoint = save.kind == SaveKind::Checkpoint
         && key.newest_checkpoint.as_ref().is_some_and(|newest| is_older_checkpoint(&save.mark, newest));
     !guards.order_guard || !(older_than_final || older_than_checkpoint)
+}
+
+/// Whether a final save is known to hold more than the newest one, or the same. Order of arrival does not tell: when a
+/// delivery was lost and the session went on, the server may repeat the older save after it has sent the newer one.
+fn is_later_final(save: &SaveMark, newest: &SaveMark) -> bool {
+    if save.inbox < newest.inbox {
+        return false;
+    }
+    if save.digest == newest.digest {
+        return true;
+    }
+    match (save.session_start, newest.session_start) {
+        // Another session altogether: whether it holds what was saved is looked at later.
+        (Some(saved), Some(newest)) if saved != newest => true,
+        _ => match (save.runs, newest.runs) {
+            (Some(saved), Some(newest)) if saved != newest => saved > newest,
+            _ => save.last_save.zip(newest.last_save).is_some_and(|(saved, newest)| saved > newest),
+        },
+    }
 }
 
 /// The newest save of a key: its final save, unless a checkpoint was made after that.
@@ -211,24 +234,33 @@ fn is_older_checkpoint(save: &SaveMark, newest: &SaveMark) -> bool {
 }
 
 /// An older save that belongs to the same session is contained in the newer one; any other is news to somebody.
-fn rule_on_older(key: &KeyFacts, newest: &SaveMark, save: &SaveMark) -> Ruling {
+fn rule_on_older(key: &KeyFacts, newest: &SaveMark, save: &IncomingSave) -> Ruling {
+    if key.bytes_kept_before {
+        Ruling::NothingNew
+    } else if key.standing == KeyStanding::Adopted {
+        Ruling::KeepAside(ConflictReason::KeyAdopted)
+    } else if is_contained(save, newest) && !key.base_fetched_again {
+        Ruling::FileBeside
+    } else {
+        Ruling::KeepAside(ConflictReason::OlderSession)
+    }
+}
+
+fn is_contained(save: &IncomingSave, newest: &SaveMark) -> bool {
+    let (kind, save) = (save.kind, &save.mark);
     let started_together = match (save.session_start, newest.session_start) {
         (Some(saved), Some(newest)) => saved == newest,
         _ => true,
     };
     let changed_before = match (save.last_save, newest.last_save) {
+        // The time of a repeated final save is not its own.
+        _ if kind == SaveKind::Final && save.inbox > newest.inbox => {
+            save.runs.zip(newest.runs).is_some_and(|(saved, newest)| saved < newest)
+        }
         (Some(saved), Some(newest)) => saved <= newest,
         _ => save.inbox < newest.inbox,
     };
-    if key.bytes_kept_before {
-        Ruling::NothingNew
-    } else if key.standing == KeyStanding::Adopted {
-        Ruling::KeepAside(ConflictReason::KeyAdopted)
-    } else if started_together && changed_before && !key.base_fetched_again {
-        Ruling::FileBeside
-    } else {
-        Ruling::KeepAside(ConflictReason::OlderSession)
-    }
+    started_together && changed_before
 }
 
 fn makes_checkpoint_a_version(head: &HeadFacts, save: &IncomingSave) -> bool {
@@ -293,7 +325,8 @@ pub fn rule_on_forgotten(
     if later_save_exists && guards.order_guard {
         return Ruling::KeepAside(ConflictReason::OlderSession);
     }
-    let mark = SaveMark { inbox: place, last_save: None, digest: found.digest, session_start: None };
+    let mark =
+        SaveMark { inbox: place, last_save: None, digest: found.digest, session_start: None, runs: None };
     rule_on_save(guards, key, head, &IncomingSave { kind: SaveKind::Final, mark })
 }
 

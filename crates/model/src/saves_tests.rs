@@ -19,6 +19,7 @@ fn mark(inbox: u64, second: i64, bytes: u8) -> SaveMark {
         last_save: Some(at(second)),
         digest: digest(bytes),
         session_start: Some(at(0)),
+        runs: Some(1),
     }
 }
 
@@ -166,6 +167,36 @@ fn a_second_final_save_that_contains_the_first_moves_the_head() {
 }
 
 #[test]
+fn a_final_save_that_was_overtaken_by_a_newer_one_never_replaces_it() {
+    // Its first delivery was lost; before the repeat somebody came, changed more and left. The repeat carries the time of
+    // the newest change, or the present time if the newer save was acknowledged meanwhile.
+    let newest = SaveMark { runs: Some(2), ..mark(5, 30, 5) };
+    let key = KeyFacts { newest_final: Some(newest.clone()), standing: KeyStanding::Retired, ..live_key() };
+    let head = version_head(&newest);
+
+    for last_save in [Some(at(30)), None] {
+        let overtaken = SaveMark { last_save, ..mark(6, 30, 2) };
+        assert_eq!(rule(&key, &head, SaveKind::Final, overtaken.clone()), Ruling::FileBeside, "{last_save:?}");
+
+        let by_the_same_author = SaveMark { runs: Some(2), ..overtaken };
+        assert_eq!(
+            rule(&key, &head, SaveKind::Final, by_the_same_author),
+            Ruling::KeepAside(ConflictReason::OlderSession),
+            "{last_save:?}: nobody can tell, so both are kept"
+        );
+    }
+}
+
+#[test]
+fn a_final_save_with_more_history_is_newer_whatever_the_clock_says() {
+    let first = mark(2, 9, 2);
+    let key = KeyFacts { newest_final: Some(first.clone()), ..live_key() };
+    let more = SaveMark { runs: Some(3), last_save: None, ..mark(5, 9, 5) };
+
+    assert_eq!(rule(&key, &version_head(&first), SaveKind::Final, more), Ruling::NewVersion);
+}
+
+#[test]
 fn a_session_that_began_again_from_the_base_never_erases_what_was_saved() {
     let first = mark(2, 9, 2);
     let key = KeyFacts { newest_final: Some(first.clone()), ..live_key() };
@@ -195,7 +226,7 @@ fn an_older_save_of_a_lost_session_is_kept_aside_and_not_buried() {
 fn a_reopened_forgotten_file_has_no_history_and_still_contains_what_came_before() {
     let first = mark(2, 9, 2);
     let key = KeyFacts { newest_final: Some(first.clone()), ..live_key() };
-    let reopened = SaveMark { session_start: None, ..mark(5, 400, 5) };
+    let reopened = SaveMark { session_start: None, runs: None, ..mark(5, 400, 5) };
 
     assert_eq!(rule(&key, &version_head(&first), SaveKind::Final, reopened), Ruling::NewVersion);
 }
@@ -261,6 +292,18 @@ fn a_forgotten_file_takes_the_place_of_the_final_save_that_failed() {
 
     assert_eq!(after, Ruling::NewVersion);
     assert_eq!(before, Ruling::KeepAside(ConflictReason::OlderSession));
+}
+
+#[test]
+fn a_forgotten_file_beside_a_final_save_that_was_taken_is_kept_aside() {
+    // It may be an overtaken save whose repeats failed.
+    let newest = mark(4, 9, 4);
+    let key = KeyFacts { newest_final: Some(newest.clone()), standing: KeyStanding::Retired, ..live_key() };
+
+    let ruling =
+        rule_on_forgotten(&Guards::ALL, &key, &version_head(&newest), &forgotten(9, Some(4), Some(4)));
+
+    assert_eq!(ruling, Ruling::KeepAside(ConflictReason::OlderSession));
 }
 
 #[test]

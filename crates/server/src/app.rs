@@ -213,8 +213,8 @@ impl App {
         };
         Ok(Self {
             tokens: Arc::new(Tokens::new(&parts.config.document_server.secrets)),
-            arrivals: Lanes::new(settings.clone())?,
-            saves: Lanes::new(settings.clone())?,
+            arrivals: Lanes::new(settings)?,
+            saves: Lanes::new(settings)?,
             publications: Lanes::new(settings)?,
             jobs: Jobs::default(),
             fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),

@@ -11,6 +11,7 @@ pub mod config;
 mod console;
 pub mod editors;
 pub mod http;
+pub mod incoming;
 pub mod opening;
 pub mod recovering;
 pub mod saving;

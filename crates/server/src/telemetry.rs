@@ -3,6 +3,7 @@
 //! Guarantees: labels are closed sets, never ids; contents, file names, tokens and signed links are never logged.
 //! `docs/logging.md` is the list for operators.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
@@ -39,19 +40,23 @@ pub fn start_logging(log: &Log) {
     };
 }
 
-/// Starts metrics; the handle renders them.
+/// Starts metrics; the handle renders them. One recorder serves the whole process, also when tests start several
+/// services in it.
 pub fn start_metrics() -> PrometheusHandle {
+    static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
+    HANDLE.get_or_init(install_recorder).clone()
+}
+
+fn install_recorder() -> PrometheusHandle {
     let seconds =
         [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 120.0];
-    let builder = PrometheusBuilder::new();
-    let builder = match builder.set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &seconds) {
-        Ok(builder) => builder,
-        Err(_) => PrometheusBuilder::new(),
-    };
-    let recorder = builder.build_recorder();
+    let matcher = Matcher::Suffix("_seconds".to_owned());
+    let builder = PrometheusBuilder::new().set_buckets_for_metric(matcher, &seconds);
+    let recorder = builder.unwrap_or_else(|_| PrometheusBuilder::new()).build_recorder();
     let handle = recorder.handle();
-    // Tests start several services in one process; the first recorder serves all of them.
-    let _ = metrics::set_global_recorder(recorder);
+    if metrics::set_global_recorder(recorder).is_err() {
+        tracing::warn!("metrics were started by somebody else and cannot be shown");
+    }
     describe();
     handle
 }
@@ -73,6 +78,18 @@ fn describe() {
     describe_gauge!(LANE_OLDEST, "Age of the oldest save in progress");
     describe_gauge!(STATE, "Rows of the ledger by kind");
     describe_gauge!(READY, "1 while the service takes work");
+}
+
+/// An error with its causes, for the log: where it is handled, once.
+pub fn report(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
 }
 
 /// A callback was answered.
@@ -146,7 +163,7 @@ pub struct LaneTotals {
 }
 
 /// Refreshes the gauges just before they are read.
-pub fn set_gauges(lanes: LaneTotals, totals: &ledger::trail::Totals, is_ready: bool) {
+pub fn set_gauges(lanes: LaneTotals, totals: &ledger::trail::Totals) {
     #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
     let set = |name: &'static str, label: &'static str, kind: &'static str, value: u64| {
         gauge!(name, label => kind).set(value as f64);
@@ -170,5 +187,9 @@ pub fn set_gauges(lanes: LaneTotals, totals: &ledger::trail::Totals, is_ready: b
     ] {
         set(STATE, "kind", kind, value);
     }
-    gauge!(READY).set(if is_ready { 1.0 } else { 0.0 });
+}
+
+/// Whether the service takes work.
+pub fn set_ready(app: &crate::app::App) {
+    gauge!(READY).set(if app.is_ready() { 1.0 } else { 0.0 });
 }

@@ -267,6 +267,19 @@ pub(crate) struct EditorState {
     pub(crate) forgotten: BTreeMap<String, Bytes>,
     pub(crate) knowledge: HashMap<String, ServerKnowledge>,
     pub(crate) dropped: Vec<String>,
+    /// How many of the next transfers lose their second half.
+    damaged_transfers: u32,
+}
+
+impl EditorState {
+    /// The bytes as they arrive.
+    fn transferred(&mut self, bytes: Bytes) -> Bytes {
+        if self.damaged_transfers == 0 {
+            return bytes;
+        }
+        self.damaged_transfers -= 1;
+        bytes.slice(..bytes.len() / 2)
+    }
 }
 
 impl FakeEditor {
@@ -284,6 +297,11 @@ impl FakeEditor {
         self.state.lock().unwrap().forgotten.insert(key.to_string(), bytes);
     }
 
+    /// The next transfers arrive damaged, although what the server has is whole.
+    pub(crate) fn damage_transfers(&self, count: u32) {
+        self.state.lock().unwrap().damaged_transfers = count;
+    }
+
     pub(crate) fn says(&self, key: &EditorKey, knowledge: ServerKnowledge) {
         self.state.lock().unwrap().knowledge.insert(key.to_string(), knowledge);
     }
@@ -292,13 +310,13 @@ impl FakeEditor {
 #[async_trait]
 impl DocumentServer for FakeEditor {
     async fn fetch(&self, link: &str, _spool: &Spool) -> Result<Spooled, FetchError> {
-        let state = self.state.lock().unwrap();
+        let mut state = self.state.lock().unwrap();
         let path = link.trim_start_matches("http://ds").split('?').next().unwrap_or_default();
         let forgotten = path
             .strip_prefix("/forgotten/")
             .and_then(|key| state.forgotten.get(key.trim_end_matches(".docx")));
-        let bytes = state.files.get(path).or(forgotten).ok_or(FetchError::Gone { status: 410 })?;
-        Ok(Spool::hold(bytes.clone()))
+        let bytes = state.files.get(path).or(forgotten).ok_or(FetchError::Gone { status: 410 })?.clone();
+        Ok(Spool::hold(state.transferred(bytes)))
     }
 
     async fn knowledge_of(&self, key: &EditorKey) -> ServerKnowledge {

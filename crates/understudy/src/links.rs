@@ -4,7 +4,7 @@
 //! `<base>/cache/files/data/<folder>/<name>/<name>?md5=..&expires=..&shardkey=..&filename=..`; the signature
 //! covers path and expiry and nothing else, so the host part may be rewritten; it is good until `expires`.
 //!
-//! Does not serve: see [`crate::http`].
+//! Does not serve: see `crate::http`.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -43,6 +43,14 @@ pub struct Link<'a> {
     pub shard_key: &'a str,
 }
 
+/// What a request claims: its path as sent, and two of its parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim<'a> {
+    pub path: &'a str,
+    pub md5: Option<&'a str>,
+    pub expires: Option<&'a str>,
+}
+
 /// Why a link is not good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkTrouble {
@@ -68,8 +76,8 @@ impl Signer {
     }
 
     /// A link to the copy a session works on.
-    pub fn session_link(&self, base_url: &str, key: &str, now_ms: u64) -> String {
-        let link = Link { base_url, folder: key, name: "Editor.bin", shard_key: key };
+    pub fn session_link(&self, base_url: &str, (key, name): (&str, &str), now_ms: u64) -> String {
+        let link = Link { base_url, folder: key, name, shard_key: key };
         self.sign(&link, now_ms.div_ceil(1000) + SESSION_LIFE_S)
     }
 
@@ -83,21 +91,15 @@ impl Signer {
         format!("{base_url}{path}?md5={md5}&expires={expires_s}&shardkey={shard_key}&filename={name}")
     }
 
-    /// Whether a request with that path (as sent), `md5` and `expires` may be served.
-    pub fn check(
-        &self,
-        path: &str,
-        md5: Option<&str>,
-        expires: Option<&str>,
-        now_s: u64,
-    ) -> Result<(), LinkTrouble> {
-        let (Some(md5), Some(Ok(expires_s))) = (md5, expires.map(str::parse::<u64>)) else {
+    /// Whether what a request claims may be served.
+    pub fn check(&self, claim: &Claim<'_>, now_s: u64) -> Result<(), LinkTrouble> {
+        let (Some(md5), Some(Ok(expires_s))) = (claim.md5, claim.expires.map(str::parse::<u64>)) else {
             return Err(LinkTrouble::Forged);
         };
         if now_s > expires_s {
             return Err(LinkTrouble::Expired);
         }
-        let path = percent_decode_str(path).decode_utf8_lossy();
+        let path = percent_decode_str(claim.path).decode_utf8_lossy();
         let genuine = self.digest(&path, expires_s) == md5;
         genuine.then_some(()).ok_or(LinkTrouble::Forged)
     }
@@ -130,25 +132,25 @@ mod tests {
         let (path, md5, expires) = parts(&url);
         assert_eq!(path, "/cache/files/data/key-1_42/output.docx/output.docx");
         assert!(url.ends_with("&expires=900&shardkey=key-1&filename=output.docx"), "{url}");
-        assert_eq!(signer.check(&path, Some(&md5), Some(&expires), 900), Ok(()));
-        assert_eq!(signer.check(&path, Some(&md5), Some(&expires), 901), Err(LinkTrouble::Expired));
+        let claim = Claim { path: &path, md5: Some(&md5), expires: Some(&expires) };
+        assert_eq!(signer.check(&claim, 900), Ok(()));
+        assert_eq!(signer.check(&claim, 901), Err(LinkTrouble::Expired));
     }
 
     #[test]
     fn a_link_for_another_path_time_or_secret_is_forged() {
         let signer = Signer::new(&"secret".into());
-        let (path, md5, _) = parts(&signer.sign(&LINK, 900));
+        let (path, md5, expires) = parts(&signer.sign(&LINK, 900));
+        let good = Claim { path: &path, md5: Some(&md5), expires: Some(&expires) };
 
-        assert_eq!(
-            signer.check("/cache/files/data/k/o/o", Some(&md5), Some("900"), 1),
-            Err(LinkTrouble::Forged)
-        );
-        assert_eq!(signer.check(&path, Some(&md5), Some("901"), 1), Err(LinkTrouble::Forged));
-        assert_eq!(signer.check(&path, None, Some("900"), 1), Err(LinkTrouble::Forged));
-        assert_eq!(
-            Signer::new(&"other".into()).check(&path, Some(&md5), Some("900"), 1),
-            Err(LinkTrouble::Forged)
-        );
+        for claim in [
+            Claim { path: "/cache/files/data/k/o/o", ..good },
+            Claim { expires: Some("901"), ..good },
+            Claim { md5: None, ..good },
+        ] {
+            assert_eq!(signer.check(&claim, 1), Err(LinkTrouble::Forged), "{claim:?}");
+        }
+        assert_eq!(Signer::new(&"other".into()).check(&good, 1), Err(LinkTrouble::Forged));
     }
 
     #[test]

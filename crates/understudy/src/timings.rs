@@ -58,6 +58,11 @@ pub struct Timings {
     pub save_lock_ms: u64,
 }
 
+/// There is no delay of that name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no delay of that name")]
+pub struct UnknownTiming;
+
 impl Default for Timings {
     fn default() -> Timings {
         Timings {
@@ -119,6 +124,65 @@ impl Timings {
         }
     }
 
+    /// The delays that [`Timings::set`] knows.
+    pub const NAMES: [&str; 23] = [
+        "retry_1_ms",
+        "retry_2_ms",
+        "retry_3_ms",
+        "save_delay_ms",
+        "callback_timeout_ms",
+        "link_life_s",
+        "token_life_s",
+        "spent_window_ms",
+        "minute_ms",
+        "cache_life_ms",
+        "sweep_step_ms",
+        "ping_interval_ms",
+        "ping_timeout_ms",
+        "fetch_retry_ms",
+        "fetch_timeout_ms",
+        "conversion_ms",
+        "status_lag_ms",
+        "shutdown_wait_ms",
+        "shutdown_step_ms",
+        "shutdown_timeout_ms",
+        "autosave_interval_ms",
+        "autosave_step_ms",
+        "save_lock_ms",
+    ];
+
+    /// Sets one delay by its name. `Err` if there is none of that name.
+    pub fn set(&mut self, name: &str, value: u64) -> Result<(), UnknownTiming> {
+        let timing = match name {
+            "retry_1_ms" => self.retry_delays_ms.get_mut(0).ok_or(UnknownTiming)?,
+            "retry_2_ms" => self.retry_delays_ms.get_mut(1).ok_or(UnknownTiming)?,
+            "retry_3_ms" => self.retry_delays_ms.get_mut(2).ok_or(UnknownTiming)?,
+            "save_delay_ms" => &mut self.save_delay_ms,
+            "callback_timeout_ms" => &mut self.callback_timeout_ms,
+            "link_life_s" => &mut self.link_life_s,
+            "token_life_s" => &mut self.token_life_s,
+            "spent_window_ms" => &mut self.spent_window_ms,
+            "minute_ms" => &mut self.minute_ms,
+            "cache_life_ms" => &mut self.cache_life_ms,
+            "sweep_step_ms" => &mut self.sweep_step_ms,
+            "ping_interval_ms" => &mut self.ping_interval_ms,
+            "ping_timeout_ms" => &mut self.ping_timeout_ms,
+            "fetch_retry_ms" => &mut self.fetch_retry_ms,
+            "fetch_timeout_ms" => &mut self.fetch_timeout_ms,
+            "conversion_ms" => &mut self.conversion_ms,
+            "status_lag_ms" => &mut self.status_lag_ms,
+            "shutdown_wait_ms" => &mut self.shutdown_wait_ms,
+            "shutdown_step_ms" => &mut self.shutdown_step_ms,
+            "shutdown_timeout_ms" => &mut self.shutdown_timeout_ms,
+            "autosave_interval_ms" => &mut self.autosave_interval_ms,
+            "autosave_step_ms" => &mut self.autosave_step_ms,
+            "save_lock_ms" => &mut self.save_lock_ms,
+            _ => return Err(UnknownTiming),
+        };
+        *timing = value;
+        Ok(())
+    }
+
     /// How long after it froze a connection is found dead: a ping is missed and then its timeout passes.
     pub fn ping_loss_ms(&self) -> u64 {
         self.ping_interval_ms + self.ping_timeout_ms
@@ -148,6 +212,17 @@ mod tests {
     #[test]
     fn scale_one_is_the_real_server() {
         assert_eq!(Timings::scaled(1.0), Timings::default());
+    }
+
+    #[test]
+    fn every_named_delay_can_be_set() {
+        let mut timings = Timings::default();
+        for name in Timings::NAMES {
+            assert_eq!(timings.set(name, 7), Ok(()));
+        }
+        assert_eq!(timings.set("nothing", 7), Err(UnknownTiming));
+        assert_eq!((timings.save_delay_ms, timings.save_lock_ms), (7, 7));
+        assert_eq!(timings.retry_delays_ms, [7, 7, 7]);
     }
 
     #[test]

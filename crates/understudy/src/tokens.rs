@@ -4,7 +4,7 @@
 //! HS512, need no `exp`, and are good for 60 s beyond it; expiry is judged by our own clock. Secrets never
 //! appear in debug output.
 //!
-//! Does not decide what claims mean: see [`crate::admission`] and [`crate::http`].
+//! Does not decide what claims mean: see [`crate::admission`] and `crate::http`.
 
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation, decode, encode};
 use serde::Serialize;
@@ -114,12 +114,12 @@ struct UrlPayload<'a> {
 impl Outbox {
     /// Signs a callback: sets the body's `token`, reduces the body if the header token would be too long, and
     /// returns the header token.
-    pub fn sign_callback(&self, body: &mut Body, size_rule: bool, now_s: u64) -> String {
+    pub fn sign_callback(&self, body: &mut Body, now_s: u64) -> String {
         let exp = now_s + self.life_s;
         let body_token = sign(&BodyClaims { body, iat: now_s, exp }, &self.secret);
         let header_of = |body: &Body| sign(&HeaderClaims { payload: body, iat: now_s, exp }, &self.secret);
         let mut header = header_of(body);
-        if size_rule && header.len() >= HEADER_TOKEN_LENGTH_MAX {
+        if body.is_save() && header.len() >= HEADER_TOKEN_LENGTH_MAX {
             body.changesurl = None;
             body.history = Some(Default::default());
             header = header_of(body);
@@ -197,7 +197,7 @@ mod tests {
     fn both_tokens_carry_the_body_one_flat_and_one_as_payload() {
         let mut body = save(1);
 
-        let header = outbox().sign_callback(&mut body, true, 1_000);
+        let header = outbox().sign_callback(&mut body, 1_000);
 
         let flat = verify(body.token.as_deref().unwrap(), &"s".into(), 1_000).unwrap();
         let nested = verify(&header, &"s".into(), 1_000).unwrap();
@@ -212,7 +212,7 @@ mod tests {
     fn a_header_token_too_long_strips_the_plain_body_but_not_the_body_token() {
         let mut body = save(60);
 
-        let header = outbox().sign_callback(&mut body, true, 1_000);
+        let header = outbox().sign_callback(&mut body, 1_000);
 
         let flat = verify(body.token.as_deref().unwrap(), &"s".into(), 1_000).unwrap();
         let nested = verify(&header, &"s".into(), 1_000).unwrap();

@@ -3,7 +3,7 @@
 //! Guarantees: [`decode`] reads what [`encode`] writes; acknowledgement numbers and namespaces of others are
 //! tolerated; binary packets are not understood and give `None`.
 //!
-//! Does not speak over anything; [`crate::http`] and [`crate::client`] do.
+//! Does not speak over anything; `crate::http` and [`crate::client`] do.
 
 use serde_json::{Value, json};
 

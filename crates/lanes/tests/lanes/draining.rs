@@ -96,6 +96,20 @@ async fn a_stopped_task_is_dropped_before_the_drain_ends_and_runs_no_further() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_task_that_has_prepared_and_waited_is_stopped_like_any_other() {
+    let lanes = lanes();
+    let _before = lanes.submit("doc", work(500)).unwrap();
+    let mut ticket = lanes.submit_pipelined("doc", work(100), |()| std::future::pending::<()>()).unwrap();
+
+    let began = Instant::now();
+    let drained = lanes.drain_within(ms(1_000)).await;
+
+    assert_eq!(drained.stopped(), 1);
+    assert_eq!(began.elapsed(), ms(1_000), "it ended as soon as it was told");
+    assert_eq!(ticket.wait().await, Err(STOPPED));
+}
+
+#[tokio::test(start_paused = true)]
 async fn with_no_time_at_all_everything_is_stopped_at_once_even_what_never_began() {
     let lanes = lanes();
     let journal = Journal::new();

@@ -1,6 +1,8 @@
 //! Tasks of one key: one at a time, in order of arrival.
 
+use std::pin::Pin;
 use std::sync::mpsc;
+use std::task::{Context, Poll};
 
 use lanes::{Lanes, Settings};
 use tokio::sync::oneshot;
@@ -67,25 +69,40 @@ fn tasks_of_one_key_never_overlap_however_many_threads_there_are() {
     assert_eq!(journal.read(), (0..500).collect::<Vec<_>>());
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_task_begins_only_after_everything_its_predecessor_held_is_dropped() {
-    let lanes = lanes();
-    let room = Room::default();
-    let inside = room.enter();
+/// Ends, well or badly, when first polled; notes how many lanes there are when it is dropped.
+struct Parting {
+    lanes: Lanes<&'static str>,
+    seen: Journal<usize>,
+    ends_well: bool,
+}
 
-    let _first = lanes.submit("doc", async move {
-        work(10).await;
-        drop(inside);
-    });
-    let held = room.clone();
-    let _second = lanes.submit("doc", async move {
-        let _until_the_future_is_dropped = held.enter();
-        std::future::poll_fn(|_| std::task::Poll::Ready(())).await;
-    });
-    let third = room.clone();
-    let seen = lanes.run("doc", async move { third.inside() }).await.unwrap();
+impl Future for Parting {
+    type Output = ();
 
-    assert_eq!(seen, 0);
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        assert!(self.ends_well, "as planned");
+        Poll::Ready(())
+    }
+}
+
+impl Drop for Parting {
+    fn drop(&mut self) {
+        self.seen.note(self.lanes.count());
+    }
+}
+
+#[tokio::test]
+async fn a_task_keeps_its_turn_until_everything_it_held_is_dropped() {
+    let (lanes, seen) = (lanes(), Journal::new());
+
+    for ends_well in [true, false] {
+        let parting = Parting { lanes: lanes.clone(), seen: seen.clone(), ends_well };
+        let outcome = lanes.run("doc", parting).await;
+        assert_eq!(outcome.is_ok(), ends_well);
+    }
+
+    assert_eq!(seen.read(), [1, 1], "the lane was still there each time");
+    assert!(lanes.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

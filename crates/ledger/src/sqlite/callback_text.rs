@@ -54,6 +54,12 @@ pub(super) fn read(text: &str) -> Result<Callback> {
     })
 }
 
+/// How many runs of changes by one author the history of a callback lists.
+pub(super) fn runs_in(callback: &Callback) -> Option<u32> {
+    let runs: Vec<Value> = serde_json::from_str(callback.history.as_deref()?).ok()?;
+    u32::try_from(runs.len()).ok().filter(|count| *count > 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

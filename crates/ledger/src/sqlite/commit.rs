@@ -16,7 +16,7 @@ use super::audit::{Act, append};
 use super::contents::{self, NewContent, NewForm, NewKept};
 use super::inbox::{self, End, InboxRow};
 use super::rows::{Stored, ms, optional};
-use super::{Shared, facts, keys};
+use super::{Shared, callback_text, facts, keys};
 use crate::documents::{Author, BlobFacts, Keeping};
 use crate::saves::{Arrival, Aside, Committed, ForgottenFile, PreparedSave};
 use crate::{LedgerError, Result};
@@ -79,6 +79,7 @@ fn mark_of(row: &InboxRow, blob: &BlobFacts) -> SaveMark {
         last_save: row.callback.last_save,
         digest: blob.digest,
         session_start: row.callback.session_start,
+        runs: callback_text::runs_in(&row.callback),
     }
 }
 
@@ -300,7 +301,7 @@ pub(super) fn give_up(connection: &Connection, number: InboxNumber, at: Timestam
     Ok(())
 }
 
-/// Commits a forgotten file; the key is settled with it.
+/// Commits a forgotten file; the key is settled with it, unless the file is damaged: it may yet arrive whole.
 pub(super) fn collect_forgotten(
     connection: &Connection,
     shared: &Shared,
@@ -325,7 +326,9 @@ pub(super) fn collect_forgotten(
             None => commit_forgotten(connection, shared, found, (&callback, number))?,
         }
     };
-    keys::settle(connection, &found.key, "forgotten file collected", found.at)?;
+    if found.damaged.is_none() {
+        keys::settle(connection, &found.key, "forgotten file collected", found.at)?;
+    }
     Ok(committed)
 }
 
@@ -361,7 +364,13 @@ fn commit_forgotten(
             newest_save: places.newest_save,
         },
     );
-    let mark = SaveMark { inbox: number, last_save: None, digest: found.blob.digest, session_start: None };
+    let mark = SaveMark {
+        inbox: number,
+        last_save: None,
+        digest: found.blob.digest,
+        session_start: None,
+        runs: None,
+    };
     let placing = Placing {
         document: &found.document,
         callback,
@@ -388,7 +397,7 @@ fn forgotten_callback(connection: &Connection, key: &EditorKey) -> Result<Callba
         .prepare_cached("SELECT callback FROM inbox WHERE key = ?1 ORDER BY number DESC LIMIT 1")?
         .query_row([key.as_str()], |row| row.get::<_, String>(0));
     let mut callback = match optional(found)? {
-        Some(text) => super::callback_text::read(&text)?,
+        Some(text) => callback_text::read(&text)?,
         None => Callback { users: keys::last_users(connection, key)?, ..Callback::bare(key.clone(), 2) },
     };
     callback.status = 2;

@@ -4,6 +4,7 @@ use model::saves::{HeadFacts, KeyFacts, KeyStanding, SaveMark};
 use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
 use rusqlite::{Connection, Row, params};
 
+use super::callback_text;
 use super::rows::{Stored, get, get_optional, label, optional};
 use crate::{LedgerError, Result};
 
@@ -21,6 +22,9 @@ pub(super) fn of_key(connection: &Connection, key: &EditorKey, digest: &Digest) 
                 bytes_kept_before: false,
             })
         })?;
+    if let Some(newest) = &mut facts.newest_final {
+        newest.runs = runs_of(connection, newest.inbox)?;
+    }
     facts.another_key_is_live = exists(
         connection,
         "SELECT 1 FROM keys WHERE document = (SELECT document FROM keys WHERE key = ?1)
@@ -29,6 +33,17 @@ pub(super) fn of_key(connection: &Connection, key: &EditorKey, digest: &Digest) 
     )?;
     facts.bytes_kept_before = bytes_kept_before(connection, key, digest)?;
     Ok(facts)
+}
+
+/// How much history a callback brought.
+fn runs_of(connection: &Connection, number: InboxNumber) -> Result<Option<u32>> {
+    let found = connection
+        .prepare_cached("SELECT callback FROM inbox WHERE number = ?1")?
+        .query_row([Stored(number)], |row| row.get::<_, String>(0));
+    match optional(found)? {
+        Some(text) => Ok(callback_text::runs_in(&callback_text::read(&text)?)),
+        None => Ok(None),
+    }
 }
 
 fn bytes_kept_before(connection: &Connection, key: &EditorKey, digest: &Digest) -> Result<bool> {
@@ -61,6 +76,8 @@ fn mark(row: &Row<'_>, kind: &str) -> rusqlite::Result<Option<SaveMark>> {
         last_save: get_optional(row, &format!("{kind}_saved_ms"))?,
         digest: get(row, &format!("{kind}_digest"))?,
         session_start: get_optional(row, &format!("{kind}_start_ms"))?,
+        // Of the newest final save only, where it decides: see `of_key`.
+        runs: None,
     }))
 }
 
@@ -84,6 +101,7 @@ pub(super) fn of_head(
                 last_save: get_optional(row, "saved_ms")?,
                 digest: get(row, "digest")?,
                 session_start: get_optional(row, "session_start_ms")?,
+                runs: None,
             };
             let head = HeadFacts {
                 digest: get(row, "head_digest")?,

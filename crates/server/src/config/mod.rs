@@ -1,6 +1,6 @@
 //! The configuration: one documented TOML file plus environment variables, read once at the start.
 //!
-//! `saveguard.toml` in this crate is that document: `saveguard config` prints it, and a test holds it against the code.
+//! `documented.toml` is that document: `saveguard config` prints it, and a test holds it against the code.
 //!
 //! Guarantees: all mistakes are reported at once; secrets are long enough and never printed; a missing secret is
 //! generated and kept in the data folder, so that a service never runs with a known one.
@@ -24,7 +24,7 @@ pub use secret::{Secret, Secrets};
 use reader::{Reader, Section};
 
 /// The documented configuration with every default.
-pub const DOCUMENTED: &str = include_str!("../../saveguard.toml");
+pub const DOCUMENTED: &str = include_str!("documented.toml");
 
 const MIB: u64 = 1024 * 1024;
 

@@ -34,7 +34,7 @@ fn every_setting_is_documented() {
 
     for (section, name) in reader.known_names() {
         let mentioned = DOCUMENTED.contains(&format!("[{section}]")) && DOCUMENTED.contains(&name);
-        assert!(mentioned, "saveguard.toml does not document {section}.{name}");
+        assert!(mentioned, "documented.toml does not document {section}.{name}");
     }
 }
 

@@ -15,7 +15,7 @@ use model::keys::Mode;
 
 use super::sign_in;
 use crate::app::App;
-use crate::http::{Problem, Session, api_url};
+use crate::http::{Problem, Session, api_url_of};
 
 const DOCUMENTS_SHOWN: u32 = 500;
 const KEPT_SHOWN: u32 = 100;
@@ -222,7 +222,7 @@ async fn editor(
         id: document.id.to_string(),
         name: document.name.to_string(),
         mode: mode.as_str(),
-        api_url: api_url(&app),
+        api_url: api_url_of(&app.config),
     })
 }
 

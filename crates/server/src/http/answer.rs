@@ -3,6 +3,8 @@
 //! Guarantees: a problem document has a code, a title, a detail and what to do next, and nothing of the inner cause;
 //! the cause is logged once, here, with an id that the caller gets too. `docs/status-codes.md` is this file for people.
 
+use std::borrow::Cow;
+
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
@@ -15,48 +17,53 @@ use utoipa::ToSchema;
 
 use crate::editors::onlyoffice::{CallbackRefused, TokenRefused};
 use crate::opening::{OpenError, StreamRefused};
-use crate::saving::{Reply, report};
+use crate::saving::Reply;
+use crate::telemetry::report;
 
 const PAGES: &str = "https://github.com/saveguard/saveguard/blob/main/docs/errors";
 
-/// An error as RFC 9457 describes it.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+/// An error on its way out.
+#[derive(Debug, Clone)]
 pub struct Problem {
+    status: StatusCode,
+    code: Code,
+    detail: Cow<'static, str>,
+    next: &'static str,
+    retry_after_seconds: Option<u32>,
+}
+
+/// An error as RFC 9457 describes it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ProblemDocument {
     /// A page about this code.
     #[serde(rename = "type")]
-    pub kind: String,
+    kind: String,
     /// What went wrong, in general.
-    pub title: String,
+    title: &'static str,
     /// The HTTP status.
     #[schema(example = 409)]
-    pub status: u16,
+    status: u16,
     /// The code: stable, documented.
     #[schema(example = "DOC_001")]
-    pub code: String,
+    code: &'static str,
     /// The code as a name.
     #[schema(example = "EDIT_LOCK_ACTIVE")]
-    pub name: String,
+    name: &'static str,
     /// What went wrong, this time.
-    pub detail: String,
+    detail: Cow<'static, str>,
     /// What to do next.
-    pub next: String,
-    #[serde(skip)]
-    retry_after_seconds: Option<u32>,
+    next: &'static str,
 }
 
 impl Problem {
     /// A problem with its words.
-    pub fn new(status: StatusCode, code: Code, detail: impl Into<String>, next: &str) -> Self {
-        Self {
-            kind: format!("{PAGES}/{code}.md"),
-            title: code.title().to_owned(),
-            status: status.as_u16(),
-            code: code.as_str().to_owned(),
-            name: code.name().to_owned(),
-            detail: detail.into(),
-            next: next.to_owned(),
-            retry_after_seconds: None,
-        }
+    pub fn new(
+        status: StatusCode,
+        code: Code,
+        detail: impl Into<Cow<'static, str>>,
+        next: &'static str,
+    ) -> Self {
+        Self { status, code, detail: detail.into(), next, retry_after_seconds: None }
     }
 
     fn retry_after(mut self, seconds: u32) -> Self {
@@ -75,7 +82,7 @@ impl Problem {
     }
 
     /// The request cannot be understood.
-    pub fn bad_request(detail: impl Into<String>) -> Self {
+    pub fn bad_request(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(
             StatusCode::BAD_REQUEST,
             Code::BadRequest,
@@ -105,7 +112,7 @@ impl Problem {
     }
 
     /// Stopping or overloaded.
-    pub fn unavailable(detail: &str) -> Self {
+    pub fn unavailable(detail: &'static str) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, detail, "Try again in a moment.")
             .retry_after(2)
     }
@@ -152,17 +159,23 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let retry_after = self.retry_after_seconds;
-        let mut response = (status, Json(self)).into_response();
-        response
-            .headers_mut()
-            .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(seconds) = retry_after {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        let document = ProblemDocument {
+            kind: format!("{PAGES}/{}.md", self.code),
+            title: self.code.title(),
+            status: self.status.as_u16(),
+            code: self.code.as_str(),
+            name: self.code.name(),
+            detail: self.detail,
+            next: self.next,
+        };
+        let mut response = (self.status, Json(document)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = self.retry_after_seconds {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }
@@ -197,6 +210,7 @@ impl From<OpenError> for Problem {
             OpenError::TooLarge { limit_bytes } => Self::too_large(limit_bytes),
             OpenError::BrokenOff => Self::bad_request("The upload broke off."),
             OpenError::Stream(refused) => refused.into(),
+            OpenError::Check(cause) => Self::store(&cause),
             OpenError::Ledger(cause) => Self::store(&cause),
             OpenError::Vault(cause) => Self::store(&cause),
         }

@@ -11,7 +11,7 @@ use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use model::problems::Code;
 
-use super::answer::{Problem, to_document_server};
+use super::answer::{Problem, ProblemDocument, to_document_server};
 use crate::app::App;
 use crate::editors::onlyoffice::{CallbackRefused, TokenRefused, read_callback};
 use crate::saving::{Reply, accept};
@@ -29,8 +29,8 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(30);
     request_body(content = serde_json::Value, description = "As the Document Server sends it, with its token"),
     responses(
         (status = 200, description = "`{\"error\":0}` stored, `{\"error\":1}` kept aside and announced"),
-        (status = 403, description = "DOC_004: the token is missing or forged", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "DOC_003, DOC_004, DOC_005: repeat", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "DOC_004: the token is missing or forged", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, description = "DOC_003, DOC_004, DOC_005: repeat", body = ProblemDocument, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn receive(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use http::StatusCode;
 use jiff::Timestamp;
 use ledger::documents::{Company, Project};
@@ -12,8 +12,9 @@ use model::{CompanyId, ProjectId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::answer::Problem;
+use super::answer::{Problem, ProblemDocument};
 use super::caller::Session;
+use super::extract::{JsonBody, PathOf};
 use crate::app::App;
 
 /// Longest name of a company or project.
@@ -92,7 +93,7 @@ pub(super) fn company_id(text: &str) -> Result<CompanyId, Problem> {
 
 /// The companies this caller may see.
 #[utoipa::path(get, path = "/api/v1/companies", tag = "companies", security(("bearer" = [])),
-    responses((status = 200, body = [CompanyView]), (status = 401, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = [CompanyView]), (status = 401, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn list_companies(
     State(app): State<Arc<App>>,
     session: Session,
@@ -104,12 +105,12 @@ pub(super) async fn list_companies(
 
 /// Adds a company.
 #[utoipa::path(post, path = "/api/v1/companies", tag = "companies", security(("bearer" = [])), request_body = NewNamed,
-    responses((status = 201, body = CompanyView), (status = 403, body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "API_006", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 201, body = CompanyView), (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "API_006", body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn create_company(
     State(app): State<Arc<App>>,
     session: Session,
-    Json(new): Json<NewNamed>,
+    JsonBody(new): JsonBody<NewNamed>,
 ) -> Result<(StatusCode, Json<CompanyView>), Problem> {
     session.allow_operating()?;
     let company = Company { id: company_id(&new.id)?, name: new.name()?, created_at: app.now() };
@@ -120,11 +121,11 @@ pub(super) async fn create_company(
 /// The projects of a company.
 #[utoipa::path(get, path = "/api/v1/companies/{company}/projects", tag = "companies", security(("bearer" = [])),
     params(("company" = String, Path)),
-    responses((status = 200, body = [ProjectView]), (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = [ProjectView]), (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn list_projects(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(company): Path<String>,
+    PathOf(company): PathOf<String>,
 ) -> Result<Json<Vec<ProjectView>>, Problem> {
     let company = company_id(&company)?;
     session.allow(Permission::View, &company)?;
@@ -134,13 +135,13 @@ pub(super) async fn list_projects(
 /// Adds a project.
 #[utoipa::path(post, path = "/api/v1/companies/{company}/projects", tag = "companies", security(("bearer" = [])),
     params(("company" = String, Path)), request_body = NewNamed,
-    responses((status = 201, body = ProjectView), (status = 404, body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "API_006", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 201, body = ProjectView), (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "API_006", body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn create_project(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(company): Path<String>,
-    Json(new): Json<NewNamed>,
+    PathOf(company): PathOf<String>,
+    JsonBody(new): JsonBody<NewNamed>,
 ) -> Result<(StatusCode, Json<ProjectView>), Problem> {
     let company = company_id(&company)?;
     session.allow(Permission::Administer, &company)?;

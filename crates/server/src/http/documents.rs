@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
@@ -16,11 +16,13 @@ use model::{DocumentId, Label, ProjectId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::answer::Problem;
+use super::answer::{Problem, ProblemDocument};
 use super::bytes::send;
 use super::caller::Session;
 use super::companies::company_id;
+use super::extract::{JsonBody, PathOf, QueryOf};
 use crate::app::App;
+use crate::config::Config;
 use crate::opening::{Upload, configure, upload, version};
 
 const PAGE_DEFAULT: u32 = 100;
@@ -141,16 +143,17 @@ pub(super) struct UploadQuery {
     params(("company" = String, Path), ("project" = String, Path), UploadQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses((status = 201, body = DocumentView),
-        (status = 400, description = "DOC_007: the name or id is not allowed", body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "API_006: the id is taken", body = Problem, content_type = "application/problem+json"),
-        (status = 413, body = Problem, content_type = "application/problem+json"),
-        (status = 422, description = "DOC_002: the file is not whole", body = Problem, content_type = "application/problem+json")))]
+        (status = 400, description = "DOC_007: the name or id is not allowed", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "API_006: the id is taken", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 413, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 422, description = "DOC_002: the file is not whole", body = ProblemDocument, content_type = "application/problem+json")))]
+#[allow(clippy::too_many_arguments, reason = "each is an extractor")]
 pub(super) async fn create_document(
     State(app): State<Arc<App>>,
     session: Session,
-    Path((company, project)): Path<(String, String)>,
-    Query(query): Query<UploadQuery>,
+    PathOf((company, project)): PathOf<(String, String)>,
+    QueryOf(query): QueryOf<UploadQuery>,
     body: Body,
 ) -> Result<(StatusCode, Json<DocumentView>), Problem> {
     let company = company_id(&company)?;
@@ -181,12 +184,12 @@ pub(super) struct ListQuery {
 /// The documents of a company, page by page.
 #[utoipa::path(get, path = "/api/v1/companies/{company}/documents", tag = "documents", security(("bearer" = [])),
     params(("company" = String, Path), ListQuery),
-    responses((status = 200, body = [DocumentView]), (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = [DocumentView]), (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn list_documents(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(company): Path<String>,
-    Query(query): Query<ListQuery>,
+    PathOf(company): PathOf<String>,
+    QueryOf(query): QueryOf<ListQuery>,
 ) -> Result<Json<Vec<DocumentView>>, Problem> {
     let company = company_id(&company)?;
     session.allow(Permission::View, &company)?;
@@ -202,11 +205,11 @@ pub(super) async fn list_documents(
 /// One document.
 #[utoipa::path(get, path = "/api/v1/documents/{document}", tag = "documents", security(("bearer" = [])),
     params(("document" = String, Path)),
-    responses((status = 200, body = DocumentView), (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = DocumentView), (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn find_document(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(document): Path<String>,
+    PathOf(document): PathOf<String>,
 ) -> Result<Json<DocumentView>, Problem> {
     Ok(Json(session.document(&app, &document, Permission::View).await?.into()))
 }
@@ -214,11 +217,11 @@ pub(super) async fn find_document(
 /// The versions and checkpoints of a document, newest first.
 #[utoipa::path(get, path = "/api/v1/documents/{document}/versions", tag = "documents", security(("bearer" = [])),
     params(("document" = String, Path)),
-    responses((status = 200, body = [VersionView]), (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = [VersionView]), (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn list_versions(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(document): Path<String>,
+    PathOf(document): PathOf<String>,
 ) -> Result<Json<Vec<VersionView>>, Problem> {
     let document = session.document(&app, &document, Permission::View).await?;
     Ok(Json(app.ledger.contents(&document.id).await?.into_iter().map(Into::into).collect()))
@@ -235,12 +238,13 @@ pub(super) struct ContentQuery {
     params(("document" = String, Path), ContentQuery),
     responses((status = 200, description = "The bytes; ETag is the SHA-256", content_type = "application/octet-stream"),
         (status = 206, description = "The part that was asked for"), (status = 304, description = "Known already"),
-        (status = 404, body = Problem, content_type = "application/problem+json")))]
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+#[allow(clippy::too_many_arguments, reason = "each is an extractor")]
 pub(super) async fn read_content(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(document): Path<String>,
-    Query(query): Query<ContentQuery>,
+    PathOf(document): PathOf<String>,
+    QueryOf(query): QueryOf<ContentQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = session.document(&app, &document, Permission::View).await?;
@@ -286,15 +290,15 @@ pub(super) struct EditorView {
 /// A signed configuration for the editor.
 #[utoipa::path(post, path = "/api/v1/documents/{document}/editor-config", tag = "documents", security(("bearer" = [])),
     params(("document" = String, Path)), request_body = OpenWish,
-    responses((status = 200, body = EditorView), (status = 403, body = Problem, content_type = "application/problem+json"),
-        (status = 404, body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "DOC_001: being saved, try again", body = Problem, content_type = "application/problem+json"),
-        (status = 503, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = EditorView), (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "DOC_001: being saved, try again", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn configure_editor(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(document): Path<String>,
-    Json(wish): Json<OpenWish>,
+    PathOf(document): PathOf<String>,
+    JsonBody(wish): JsonBody<OpenWish>,
 ) -> Result<Json<EditorView>, Problem> {
     let (mode, permission) = match wish.mode {
         WishedMode::Edit => (Mode::Edit, Permission::Edit),
@@ -303,14 +307,14 @@ pub(super) async fn configure_editor(
     let document = session.document(&app, &document, permission).await?;
     let configured = configure(&app, &document, &session.author(), mode).await?;
     Ok(Json(EditorView {
-        api_url: api_url(&app),
+        api_url: api_url_of(&app.config),
         key: configured.key.to_string(),
         base: configured.base.to_string(),
         config: configured.configuration.0,
     }))
 }
 
-pub(crate) fn api_url(app: &App) -> String {
-    let base = app.config.document_server.public_url.as_str().trim_end_matches('/');
+pub(crate) fn api_url_of(config: &Config) -> String {
+    let base = config.document_server.public_url.as_str().trim_end_matches('/');
     format!("{base}/web-apps/apps/api/documents/api.js")
 }

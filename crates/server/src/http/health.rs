@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 
-use super::answer::Problem;
+use super::answer::{Problem, ProblemDocument};
 use crate::app::App;
 
 /// The process lives.
@@ -16,7 +16,7 @@ pub(super) async fn healthz() -> &'static str {
 
 /// The service takes work: it is not stopping, and its ledger and vault answer.
 #[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "The service takes work"),
-    (status = 503, body = Problem, content_type = "application/problem+json")))]
+    (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn readyz(State(app): State<Arc<App>>) -> Response {
     if !app.is_ready() {
         return Problem::unavailable("The service is stopping.").into_response();

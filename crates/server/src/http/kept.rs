@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 use jiff::Timestamp;
@@ -12,9 +12,10 @@ use model::access::Permission;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::answer::Problem;
+use super::answer::{Problem, ProblemDocument};
 use super::bytes::send;
 use super::caller::Session;
+use super::extract::PathOf;
 use crate::app::App;
 
 const PAGE: u32 = 1000;
@@ -63,11 +64,11 @@ impl From<KeptCopy> for KeptView {
 /// What could not become the head of a document, newest first.
 #[utoipa::path(get, path = "/api/v1/documents/{document}/kept", tag = "documents", security(("bearer" = [])),
     params(("document" = String, Path)),
-    responses((status = 200, body = [KeptView]), (status = 404, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = [KeptView]), (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn list_kept(
     State(app): State<Arc<App>>,
     session: Session,
-    Path(document): Path<String>,
+    PathOf(document): PathOf<String>,
 ) -> Result<Json<Vec<KeptView>>, Problem> {
     let document = session.document(&app, &document, Permission::View).await?;
     let page = KeptPage { document: Some(document.id), before: None, limit: PAGE };
@@ -78,11 +79,11 @@ pub(super) async fn list_kept(
 #[utoipa::path(get, path = "/api/v1/documents/{document}/kept/{number}/content", tag = "documents", security(("bearer" = [])),
     params(("document" = String, Path), ("number" = u64, Path)),
     responses((status = 200, description = "The bytes", content_type = "application/octet-stream"),
-        (status = 404, body = Problem, content_type = "application/problem+json")))]
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn read_kept(
     State(app): State<Arc<App>>,
     session: Session,
-    Path((document, number)): Path<(String, u64)>,
+    PathOf((document, number)): PathOf<(String, u64)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = session.document(&app, &document, Permission::View).await?;

@@ -12,7 +12,7 @@ use model::DocumentId;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::answer::Problem;
+use super::answer::{Problem, ProblemDocument};
 use super::caller::Session;
 use crate::app::App;
 use crate::telemetry::{self, LaneTotals};
@@ -54,7 +54,7 @@ pub(crate) struct LaneView {
 
 /// The lanes: depth and age of each.
 #[utoipa::path(get, path = "/api/v1/operations/lanes", tag = "operations", security(("bearer" = [])),
-    responses((status = 200, body = LanesView), (status = 403, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = LanesView), (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn list_lanes(
     State(app): State<Arc<App>>,
     session: Session,
@@ -114,7 +114,7 @@ pub(super) struct StatusView {
 
 /// Counts of everything.
 #[utoipa::path(get, path = "/api/v1/operations/status", tag = "operations", security(("bearer" = [])),
-    responses((status = 200, body = StatusView), (status = 403, body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, body = StatusView), (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn status(
     State(app): State<Arc<App>>,
     session: Session,
@@ -138,7 +138,7 @@ pub(super) async fn status(
 /// Metrics for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "operations", security(("bearer" = [])),
     responses((status = 200, description = "Prometheus text format", content_type = "text/plain"),
-        (status = 403, body = Problem, content_type = "application/problem+json")))]
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn metrics(
     State(app): State<Arc<App>>,
     session: Session,
@@ -146,7 +146,8 @@ pub(super) async fn metrics(
 ) -> Result<Response, Problem> {
     session.allow_operating()?;
     let totals = app.ledger.totals().await?;
-    telemetry::set_gauges(lane_totals(&app), &totals, app.is_ready());
+    telemetry::set_gauges(lane_totals(&app), &totals);
+    telemetry::set_ready(&app);
     handle.run_upkeep();
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], handle.render()).into_response())
 }

@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::console;
 
 /// JSON bodies of the API are small.
-const JSON_BYTES_MAX: usize = 256 * 1024;
+pub(super) const JSON_BYTES_MAX: usize = 256 * 1024;
 
 /// Everything that can be called, ready to serve.
 pub fn router(app: Arc<App>, metrics: PrometheusHandle) -> Router {

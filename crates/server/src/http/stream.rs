@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 use model::DocumentId;
 use serde::Deserialize;
 
-use super::answer::Problem;
+use super::answer::{Problem, ProblemDocument};
 use super::bytes::send;
+use super::extract::{PathOf, QueryOf};
 use crate::app::App;
 use crate::opening::{StreamRefused, source};
 
@@ -26,14 +27,14 @@ pub(super) struct StreamQuery {
     params(("document" = String, Path), ("token" = String, Query, description = "The stream token of an editor configuration")),
     responses(
         (status = 200, description = "The bytes"), (status = 206, description = "The part that was asked for"),
-        (status = 403, description = "DOC_006", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "DOC_008: the key is spent", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "DOC_006", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "DOC_008: the key is spent", body = ProblemDocument, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn stream(
     State(app): State<Arc<App>>,
-    Path(document): Path<String>,
-    Query(query): Query<StreamQuery>,
+    PathOf(document): PathOf<String>,
+    QueryOf(query): QueryOf<StreamQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = DocumentId::parse(&document).map_err(|_| StreamRefused::Token)?;

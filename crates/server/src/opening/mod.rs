@@ -55,6 +55,9 @@ pub enum OpenError {
         /// The limit.
         limit_bytes: u64,
     },
+    /// The upload could not be checked.
+    #[error("the file could not be checked")]
+    Check(#[from] crate::incoming::CheckError),
     /// The upload broke off.
     #[error("the upload broke off")]
     BrokenOff,

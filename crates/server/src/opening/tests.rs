@@ -35,10 +35,8 @@ async fn somebody_who_opens_during_a_final_save_waits_and_gets_the_new_version()
     // Received and not finished: as if the download took long.
     bench.receive_only(&app, &callback).await;
 
-    let (opened, answer) = tokio::join!(open(&bench, &app), async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        deliver(&app, &callback).await
-    });
+    // The wish to open is asked first and finds the save open.
+    let (opened, answer) = tokio::join!(open(&bench, &app), deliver(&app, &callback));
 
     assert_eq!(answer, Some(Answer::Saved));
     let opened = opened.unwrap();

@@ -13,7 +13,7 @@ use vault::{Sidecar, Spooled};
 
 use super::OpenError;
 use crate::app::App;
-use crate::saving::{blob_facts, check};
+use crate::incoming::{blob_facts, check};
 
 /// A document to be brought in.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ pub async fn upload<E>(
 
 async fn store(app: Arc<App>, upload: Upload, spooled: Spooled) -> Result<Document, OpenError> {
     let hint = Hint::from_extension(&upload.name.extension());
-    let report = check(spooled.clone(), hint).await.map_err(|_| OpenError::BrokenOff)?;
+    let report = check(spooled.clone(), hint).await?;
     if report.verdict == Verdict::Refuse {
         let reason = report.findings.first().map_or_else(String::new, |finding| finding.message.clone());
         return Err(OpenError::NotWhole { reason });

@@ -1,11 +1,12 @@
 //! Forgotten files: what the Document Server could not deliver and keeps until somebody asks.
 //!
-//! Guarantees: nothing is deleted there before what we keep has been read back; a file somebody may be working on is
+//! Guarantees: nothing is deleted there before what we keep has been read back; a file that did not arrive whole stays
+//! there, for it may be whole on the server, and is looked at again in every round; a file somebody may be working on is
 //! left alone; keys we cannot map to a document are never deleted, only announced.
 
 use std::sync::Arc;
 
-use ledger::saves::ForgottenFile;
+use ledger::saves::{Committed, ForgottenFile};
 use model::callbacks::AsideReason;
 use model::opening::may_collect_forgotten;
 use model::saves::Ruling;
@@ -17,8 +18,8 @@ use vault::{Sidecar, read_verified};
 
 use super::RecoveryError;
 use crate::app::App;
-use crate::saving::{blob_facts, check, report};
-use crate::telemetry;
+use crate::incoming::{blob_facts, check};
+use crate::telemetry::{self, report};
 
 /// The status in the sidecar of a forgotten file: it came with no callback.
 const NO_STATUS: u8 = 0;
@@ -69,6 +70,10 @@ pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -
     let file = ForgottenFile { key: key.clone(), document: document.clone(), blob, damaged, at: app.now() };
     let committed = app.ledger.collect_forgotten(&file).await?;
     steps::reached("forgotten.committed");
+    if damaged.is_some() {
+        leave_with_the_server(document, &committed);
+        return Ok(());
+    }
     read_back(app, &spooled.digest).await?;
     app.editor.delete_forgotten(key).await?;
     steps::reached("forgotten.deleted");
@@ -80,6 +85,15 @@ pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -
     tracing::warn!(document.id = %document, "a forgotten file of document {document} was collected");
     app.signals.announce(Signal::Settled(document.clone())).await;
     Ok(())
+}
+
+/// The transfer may have damaged it, and then the server has the only whole copy.
+fn leave_with_the_server(document: &DocumentId, committed: &Committed) {
+    telemetry::forgotten_ended("refused");
+    if committed.is_new {
+        telemetry::alert("quarantine");
+        tracing::error!(document.id = %document, "a forgotten file of document {document} is damaged or was damaged on its way: it was kept aside and stays with the Document Server");
+    }
 }
 
 /// The link ends in the file's own name.

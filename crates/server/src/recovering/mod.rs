@@ -28,8 +28,7 @@ use signals::Signal;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
-use crate::saving::report;
-use crate::telemetry;
+use crate::telemetry::{self, report};
 
 pub(crate) use publishing::publish;
 pub(crate) use strays::{AgeMin, adopt, find as find_strays};
@@ -51,7 +50,7 @@ pub enum RecoveryError {
     Fetch(#[from] crate::editors::FetchError),
     /// The check of a file was interrupted.
     #[error("a file could not be checked")]
-    Check(#[from] crate::saving::SaveError),
+    Check(#[from] crate::incoming::CheckError),
 }
 
 /// Runs until told to stop.

@@ -15,11 +15,13 @@ use vault::{BlobReader, Sidecar};
 
 use super::RecoveryError;
 use crate::app::App;
-use crate::saving::{blob_facts, check, report};
-use crate::telemetry;
+use crate::incoming::{blob_facts, check};
+use crate::telemetry::{self, report};
 
 /// Documents looked at per query.
 const PAGE: u32 = 500;
+/// Another program that changes the file each time it is published is left to the next round.
+const ROUNDS_MAX: usize = 4;
 
 /// Publishes a document in the background, in its turn.
 pub(super) fn publish_soon(app: &Arc<App>, document: DocumentId) {
@@ -43,12 +45,15 @@ pub(super) async fn publish_owed(app: &Arc<App>) -> Result<(), RecoveryError> {
     Ok(())
 }
 
-/// Publishes one document, if it owes.
+/// Publishes one document, as long as it owes: a change from outside may have become the head meanwhile.
 pub(crate) async fn publish(app: &App, document: &DocumentId) -> Result<(), RecoveryError> {
-    let Some(owed) = app.ledger.owed_publication(document).await? else { return Ok(()) };
-    let published = publish_head(app, &owed).await;
-    telemetry::publication_ended(if published.is_ok() { "published" } else { "failed" });
-    published
+    for _ in 0..ROUNDS_MAX {
+        let Some(owed) = app.ledger.owed_publication(document).await? else { return Ok(()) };
+        let published = publish_head(app, &owed).await;
+        telemetry::publication_ended(if published.is_ok() { "published" } else { "failed" });
+        published?;
+    }
+    Ok(())
 }
 
 async fn publish_head(app: &App, owed: &Owed) -> Result<(), RecoveryError> {

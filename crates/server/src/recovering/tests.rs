@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ledger::documents::KeptPage;
-use ledger::{Documents as _, Keys as _, Saves as _, Trail as _};
+use ledger::{Documents as _, Keys as _, Trail as _};
 use model::callbacks::Answer;
 use model::opening::ServerKnowledge;
 use model::versions::Origin;
@@ -79,6 +79,25 @@ async fn a_forgotten_file_is_deleted_only_after_ours_was_read_back() {
         1,
         "the server's copy is the only whole one"
     );
+}
+
+#[tokio::test]
+async fn a_forgotten_file_that_does_not_arrive_whole_stays_with_the_server_until_it_does() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    bench.editor.put_forgotten(&key, docx("forgotten"));
+    bench.editor.damage_transfers(2);
+
+    for _ in 0..2 {
+        recover(&app).await;
+        assert_eq!(bench.editor.state.lock().unwrap().forgotten.len(), 1, "only the server has it whole");
+        assert_eq!(kept_reasons(&bench).await, ["damaged"], "kept once, however often it comes");
+    }
+    recover(&app).await;
+
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("forgotten")));
+    assert!(bench.editor.state.lock().unwrap().forgotten.is_empty());
 }
 
 #[tokio::test]

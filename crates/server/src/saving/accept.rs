@@ -1,6 +1,7 @@
 //! Takes a callback: writes it down in order of arrival, joins or starts the work, waits for the answer.
 //!
-//! Guarantees: the wait is bounded; a caller who hangs up changes nothing; no 0 leaves later than the server can bear.
+//! Guarantees: the wait is bounded; a caller who hangs up changes nothing; no final answer leaves later than the server can
+//! bear.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,6 +14,7 @@ use model::keys::KeyParts;
 use super::jobs::{Job, Joined, Waiter};
 use super::{SaveError, presence, save};
 use crate::app::App;
+use crate::telemetry::report;
 
 /// What the Document Server is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,10 +38,12 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
     in_time(app, answer, received)
 }
 
-/// By the time the limit has passed the server may have revived the key, and a 0 would delete the new session's changes.
+/// By the time the limit has passed the server may have revived the key: a 0 would delete the new session's changes, and
+/// a refusal would put a forgotten file beside them, so that the next opening counts them twice.
 fn in_time(app: &App, answer: Answer, received: Instant) -> Reply {
     let is_late = received.elapsed() > app.config.saving.answer_zero_within;
-    if answer == Answer::Saved && is_late && app.guards.late_answer_closes {
+    let is_final = answer != Answer::TryAgain;
+    if is_final && is_late && app.guards.late_answer_closes {
         Reply::Close
     } else {
         Reply::Answer(answer)
@@ -166,16 +170,4 @@ impl Drop for Work {
     fn drop(&mut self) {
         self.app.jobs.end(self.open.number, &self.job, None);
     }
-}
-
-/// An error with its causes, for the log.
-pub(crate) fn report(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }

@@ -33,7 +33,7 @@ pub(super) async fn fetch(app: &App, save: &OpenSave, link: &str) -> Result<Spoo
         let may_help = !matches!(error, FetchError::TooLarge { .. } | FetchError::BadLink { .. });
         match pause {
             Some(pause) if may_help && Instant::now() + pause < deadline => {
-                tracing::info!(inbox = save.number.0, attempt, error = %super::accept::report(&error), "a download is tried again");
+                tracing::info!(inbox = save.number.0, attempt, error = %telemetry::report(&error), "a download is tried again");
                 tokio::time::sleep(pause).await;
                 attempt += 1;
             }

@@ -28,10 +28,10 @@ mod save;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use accept::start;
 pub use accept::{Reply, accept};
-pub(crate) use accept::{report, start};
 pub use jobs::Jobs;
-pub(crate) use save::{blob_facts, check, plan_of};
+pub(crate) use save::plan_of;
 
 /// Why a save could not be finished now. All of these pass: the row stays open, the server is told to try again.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +45,9 @@ pub enum SaveError {
     /// The commit did not happen, or it is not known whether it did.
     #[error("could not commit the save")]
     Ledger(#[from] ledger::LedgerError),
+    /// The bytes could not be checked.
+    #[error("could not check the saved file")]
+    Check(#[from] crate::incoming::CheckError),
     /// The lane is full or draining.
     #[error("could not take the save's turn")]
     Lane(#[from] lanes::Refused),

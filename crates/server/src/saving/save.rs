@@ -10,15 +10,16 @@ use ledger::documents::BlobFacts;
 use ledger::saves::{Aside, Committed, OpenSave, PreparedSave};
 use model::callbacks::{Answer, AsideReason, Plan, answer_to_failure};
 use model::saves::Ruling;
-use office_check::{Hint, Limits, Report, Verdict};
+use office_check::{Hint, Report, Verdict};
 use signals::Signal;
 use vault::{Sidecar, Spooled};
 
 use super::SaveError;
-use super::accept::{Work, report};
+use super::accept::Work;
 use super::fetch::fetch;
 use crate::app::App;
-use crate::telemetry;
+use crate::incoming::{blob_facts, check};
+use crate::telemetry::{self, report};
 
 /// A save whose bytes are stored (or that brought none).
 pub(super) struct Prepared {
@@ -51,11 +52,11 @@ pub(super) async fn prepare(work: Arc<Work>) -> Result<Prepared, SaveError> {
 
 async fn bring_in(app: &App, save: &OpenSave, link: Option<&str>) -> Result<Option<Stored>, SaveError> {
     let Some(link) = link else { return Ok(None) };
-    let spooled = timed("fetch", fetch(app, save, link)).await.map_err(SaveError::Fetch)?;
-    steps::reached("save.fetched");
-    let hint = Hint::from_extension(save.callback.file_type.as_deref().unwrap_or_default());
-    let report = timed("check", check(spooled.clone(), hint)).await?;
-    steps::reached("save.checked");
+    let (mut spooled, mut report) = fetch_and_check(app, save, link).await?;
+    if report.verdict == Verdict::Refuse {
+        // Damaged on the server, or only on its way here? What arrives the second time decides.
+        (spooled, report) = fetch_and_check(app, save, link).await?;
+    }
     let sidecar = Sidecar::Saved { key: save.callback.key.clone(), status: save.callback.status };
     if app.guards.blob_before_row {
         timed("store", app.vault.put(&spooled, &sidecar)).await.map_err(SaveError::Store)?;
@@ -64,12 +65,13 @@ async fn bring_in(app: &App, save: &OpenSave, link: Option<&str>) -> Result<Opti
     Ok(Some(Stored { spooled, sidecar, report }))
 }
 
-/// Checks the very bytes that are stored, off the async threads.
-pub(crate) async fn check(spooled: Spooled, hint: Hint) -> Result<Report, SaveError> {
-    let checked = tokio::task::spawn_blocking(move || {
-        spooled.reader().map(|reader| office_check::check(reader, hint, &Limits::default()))
-    });
-    checked.await.map_err(|_| SaveError::Interrupted)?.map_err(SaveError::Store)
+async fn fetch_and_check(app: &App, save: &OpenSave, link: &str) -> Result<(Spooled, Report), SaveError> {
+    let spooled = timed("fetch", fetch(app, save, link)).await.map_err(SaveError::Fetch)?;
+    steps::reached("save.fetched");
+    let hint = Hint::from_extension(save.callback.file_type.as_deref().unwrap_or_default());
+    let report = timed("check", check(spooled.clone(), hint)).await?;
+    steps::reached("save.checked");
+    Ok((spooled, report))
 }
 
 /// Step 6: commit, alone for the document. Whoever waits hears the answer, or that the server should try again.
@@ -142,18 +144,6 @@ async fn commit_prepared(work: &Work, prepared: Prepared) -> Result<Committed, S
 impl Stored {
     fn facts(&self) -> BlobFacts {
         blob_facts(&self.spooled, &self.report)
-    }
-}
-
-/// What the ledger writes down about bytes in the vault.
-pub(crate) fn blob_facts(spooled: &Spooled, report: &Report) -> BlobFacts {
-    let mut flags: Vec<&str> = report.findings.iter().map(|finding| finding.code.as_str()).collect();
-    flags.dedup();
-    BlobFacts {
-        digest: spooled.digest,
-        size_bytes: spooled.size_bytes,
-        file_type: report.kind.to_string(),
-        flags: flags.join(","),
     }
 }
 

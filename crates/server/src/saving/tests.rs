@@ -87,6 +87,20 @@ async fn damaged_content_is_quarantined_and_answered_with_an_error() {
 }
 
 #[tokio::test]
+async fn a_file_that_was_damaged_on_its_way_is_fetched_again() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    bench.editor.damage_transfers(1);
+
+    let answer = deliver(&app, &bench.callback(&key, 2, &docx("edited"))).await;
+
+    assert_eq!(answer, Some(Answer::Saved));
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("edited")));
+    assert!(kept_reasons(&bench).await.is_empty());
+}
+
+#[tokio::test]
 async fn a_failed_save_of_the_server_is_never_acknowledged() {
     let bench = Workbench::new().await;
     let app = bench.process();
@@ -177,6 +191,44 @@ async fn an_answer_that_would_come_too_late_closes_the_connection() {
     idle(&app).await;
     assert_eq!(bench.labels().await, ["2", "1"]);
     assert!(!bench.ledger.key(&key).await.unwrap().unwrap().is_spent);
+}
+
+#[tokio::test]
+async fn a_final_save_the_server_repeats_after_a_newer_one_does_not_replace_it() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let run = r#"{"created":"2026-11-15 19:20:01","user":{"id":"u1"}}"#;
+    // Its first delivery was lost. Somebody came back, changed more and left; the newer save was stored and answered.
+    let overtaken = Callback { history: Some(format!("[{run}]")), ..bench.callback(&key, 2, &docx("first")) };
+    let newer = Callback { history: Some(format!("[{run},{run}]")), ..bench.callback(&key, 2, &docx("both")) };
+    assert_eq!(deliver(&app, &newer).await, Some(Answer::Saved));
+
+    let answer = deliver(&app, &Callback { last_save: newer.last_save, ..overtaken }).await;
+
+    assert_eq!(answer, Some(Answer::Saved));
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("both")));
+    let stored = bench.ledger.contents(&bench.document().await.id).await.unwrap();
+    assert!(stored.iter().any(|content| content.blob.digest == Digest::of(&docx("first"))), "and it is kept");
+    assert_eq!(bench.ledger.inconsistencies().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn no_final_answer_is_given_once_the_server_may_have_revived_the_key() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let (whole, torn) = (docx("edited"), docx("torn").slice(..100));
+
+    for (bytes, answer) in [(torn, Answer::NotSaved), (whole, Answer::Saved)] {
+        let callback = bench.callback(&key, 2, &bytes);
+        assert_eq!(deliver(&app, &callback).await, Some(answer));
+        let long_ago = std::time::Instant::now().checked_sub(std::time::Duration::from_secs(181)).unwrap();
+
+        let reply = crate::saving::accept(&app, callback, long_ago).await;
+
+        assert_eq!(reply, crate::saving::Reply::Close, "a late {answer:?}");
+    }
 }
 
 /// The Document Server's side of a session, by its rules: a final save is repeated three times after trouble and then

@@ -6,5 +6,13 @@
     reason = "tests stop at the first surprise and read the real clock"
 )]
 
+mod access;
+mod cli;
+mod content;
+mod demo;
+mod hostile;
+mod operations;
+mod recorded;
+mod recovering;
 mod saving;
 mod support;

@@ -70,6 +70,8 @@ pub struct Client {
     options: Options,
     greeting: Greeting,
     edits: AtomicU64,
+    /// The number of the next message when Save was last pressed.
+    pressed_at: AtomicU64,
     born_ms: u64,
 }
 
@@ -117,15 +119,15 @@ impl Client {
         }
         let line = tokio::spawn(run(socket, letters.clone(), orders));
         let born_ms = crate::clock::Clock::system().now_ms();
-        let client = Client { letters, out, line, options, greeting, edits: AtomicU64::new(0), born_ms };
+        let (edits, pressed_at) = (AtomicU64::new(0), AtomicU64::new(0));
+        let client = Client { letters, out, line, options, greeting, edits, pressed_at, born_ms };
         client.say(auth).await?;
         Ok(client)
     }
 
     /// Waits until the document is there, or cannot be.
     pub async fn opened(&self) -> Result<Opening, ClientError> {
-        let resumes = self.greeting.token_session.is_some();
-        let opening = self.wait_for("opening", 0, |message| talk::opening_of(message, resumes)).await;
+        let opening = self.wait_for("opening", 0, |message| talk::opening_of(message, &self.greeting)).await;
         match opening {
             Err(ClientError::Ended) => {
                 Ok(Opening::Disconnected(talk::disconnect_code(&self.letters.messages())))
@@ -194,6 +196,7 @@ impl Client {
     /// Presses Save; the answer is the Document Server's, not yet the host's.
     pub async fn force_save(&self) -> Result<SaveAnswer, ClientError> {
         let from = self.letters.next();
+        self.pressed_at.store(from, Ordering::Relaxed);
         self.say(json!({"type": "forceSaveStart"})).await?;
         let answer = |message: &Value| {
             (kind(message) == "forceSaveStart").then(|| SaveAnswer {
@@ -209,7 +212,7 @@ impl Client {
         let outcome = |message: &Value| {
             (kind(message) == "forceSave").then(|| message.pointer("/messages/success")?.as_bool()).flatten()
         };
-        self.wait_for("waiting for the host", 0, outcome).await
+        self.wait_for("waiting for the host", self.pressed_at.load(Ordering::Relaxed), outcome).await
     }
 
     /// Says goodbye, so that the server saves at once, and hangs up.

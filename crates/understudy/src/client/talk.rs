@@ -181,7 +181,7 @@ impl Resumed {
 }
 
 /// How an opening ended, if this message says so.
-pub(super) fn opening_of(message: &Value, resumes: bool) -> Option<Opening> {
+pub(super) fn opening_of(message: &Value, greeting: &Greeting) -> Option<Opening> {
     match kind(message) {
         "documentOpen" => Some(match message.pointer("/data/status").and_then(Value::as_str) {
             Some("ok") => Opening::Ready,
@@ -189,7 +189,7 @@ pub(super) fn opening_of(message: &Value, resumes: bool) -> Option<Opening> {
             _ => Opening::Failed(message.pointer("/data/data").and_then(Value::as_i64).unwrap_or(-1)),
         }),
         "error" => Some(Opening::Lost(message.get("code").and_then(Value::as_i64))),
-        "auth" if resumes => Some(Opening::Ready),
+        "auth" if greeting.token_session.is_some() => Some(Opening::Ready),
         _ => None,
     }
 }

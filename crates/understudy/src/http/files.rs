@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use super::{Shared, Site};
 use crate::clock::Clock;
-use crate::links::LinkTrouble;
+use crate::links::{Claim, LinkTrouble};
 use crate::machine::{Content, Machine};
 use crate::office;
 use crate::server::{FaultKind, Point, damaged};
@@ -36,7 +36,8 @@ pub(super) async fn serve(
     Query(query): Query<BTreeMap<String, String>>,
 ) -> Response {
     let parameter = |name: &str| query.get(name).map(String::as_str);
-    match site.links.check(uri.path(), parameter("md5"), parameter("expires"), site.now_s()) {
+    let claim = Claim { path: uri.path(), md5: parameter("md5"), expires: parameter("expires") };
+    match site.links.check(&claim, site.now_s()) {
         Ok(()) => {}
         Err(LinkTrouble::Forged) => return StatusCode::FORBIDDEN.into_response(),
         Err(LinkTrouble::Expired) => return StatusCode::GONE.into_response(),
@@ -60,7 +61,7 @@ fn find(machine: &Machine, (area, folder, file): &(String, String, String)) -> O
     let durable = machine.durable();
     match (area.as_str(), file.as_str()) {
         ("forgotten", _) => Some((folder.clone(), durable.forgotten(folder)?.clone())),
-        ("data", "Editor.bin") => {
+        ("data", name) if name == "Editor.bin" || name.starts_with("origin.") => {
             let base = durable.record(folder)?.base.as_ref()?;
             Some((folder.clone(), base.content.clone()))
         }

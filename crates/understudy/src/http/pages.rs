@@ -11,6 +11,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 
 use super::Shared;
+use crate::machine::{Machine, Shutdown};
 use crate::times;
 
 pub(super) async fn health() -> &'static str {
@@ -35,11 +36,12 @@ pub(super) async fn info(State(site): Shared) -> Json<Value> {
 
 /// `PUT` begins a shutdown, `DELETE` calls it off; both answer `true` or `false` when they are through.
 pub(super) async fn shut_down(State(site): Shared, method: Method) -> String {
-    let done = site.desk.shut_down(method == Method::PUT).await.is_ok_and(|reply| reply.done);
+    let what = if method == Method::PUT { Shutdown::Begin } else { Shutdown::CallOff };
+    let done = site.desk.shut_down(what).await.is_ok_and(|reply| reply.done);
     done.to_string()
 }
 
 pub(super) async fn is_shut_down(State(site): Shared) -> Json<Value> {
-    let shutdown = site.desk.look(crate::machine::Machine::is_shut_down).await.unwrap_or(true);
+    let shutdown = site.desk.look(Machine::is_shut_down).await.unwrap_or(true);
     Json(json!({"shutdown": shutdown}))
 }

@@ -95,14 +95,13 @@ impl Line {
         ended
     }
 
-    /// Waits until the client joins with a good token.
+    /// Waits, not for ever, until the client joins with a good token.
     async fn join(&mut self) -> Result<(), Over> {
-        let auth = loop {
-            match self.next().await? {
-                Packet::Connect(auth) => break auth,
-                Packet::Close | Packet::Disconnect => return Err(Over),
-                _ => {}
-            }
+        let clock = self.site.settings.clock.clone();
+        let patience_ms = self.site.settings.timings.ping_loss_ms();
+        let auth = tokio::select! {
+            auth = self.joining() => auth?,
+            _woken = clock.sleep(patience_ms) => return Err(Over),
         };
         let token = |name: &str| auth.get(name).and_then(Value::as_str).filter(|token| !token.is_empty());
         let checked = may_connect(&self.site.policy, token("session"), token("token"), self.site.now_s());
@@ -112,6 +111,16 @@ impl Line {
             return Err(Over);
         }
         Ok(())
+    }
+
+    async fn joining(&mut self) -> Result<Value, Over> {
+        loop {
+            match self.next().await? {
+                Packet::Connect(auth) => return Ok(auth),
+                Packet::Close | Packet::Disconnect => return Err(Over),
+                _ => {}
+            }
+        }
     }
 
     /// Passes messages both ways until one side ends it.
@@ -229,6 +238,9 @@ fn event_of(conn: ConnId, kind: &str, message: &Value) -> Option<Event> {
         "rpc" if message.pointer("/data/type").and_then(Value::as_str) == Some("sendForm") => {
             let data = message.pointer("/data/formdata").cloned().unwrap_or(Value::Null);
             Some(Event::SubmitForm { conn, data, response_key: message.get("responseKey").cloned() })
+        }
+        "rpc" if message.pointer("/data/type").and_then(Value::as_str) == Some("saveRelativeFromChanges") => {
+            Some(Event::MakeCopy { conn, response_key: message.get("responseKey").cloned() })
         }
         "cursor" => {
             Some(Event::Cursor { conn, cursor: message.get("cursor").cloned().unwrap_or(Value::Null) })

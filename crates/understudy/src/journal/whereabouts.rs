@@ -12,6 +12,9 @@ use std::sync::Arc;
 use super::note::Note;
 use crate::machine::{ChangeId, Verdict, status};
 
+/// Contents remembered by path; far more than can still be offered.
+const CONTENTS_MAX: usize = 100_000;
+
 /// One change and where it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Whereabouts {
@@ -71,19 +74,26 @@ impl Index {
                 change.deleted_because = Some(why.clone());
             }),
             Note::ContentProduced { path, holds, .. } => {
+                if self.contents.len() >= CONTENTS_MAX {
+                    self.contents.pop_first();
+                }
                 self.contents.insert(path.clone(), holds.clone());
             }
             Note::CallbackSent { delivery, body, .. } => self.sent(*delivery, body),
             Note::CallbackAnswered { delivery, verdict, .. } => self.answered(*delivery, *verdict),
             Note::ForgottenPut { key, holds, .. } => {
                 self.forgotten_gone(key);
-                self.each(holds, |change| drop(change.forgotten_under.insert(key.clone())));
+                self.each(holds, |change| {
+                    change.forgotten_under.insert(key.clone());
+                });
                 self.forgotten.insert(key.clone(), holds.clone());
             }
             Note::ForgottenDeleted { key, .. } => self.forgotten_gone(key),
             Note::CopyOpened { key, holds, .. } => {
                 self.copy_gone(key);
-                self.each(holds, |change| drop(change.open_under.insert(key.clone())));
+                self.each(holds, |change| {
+                    change.open_under.insert(key.clone());
+                });
                 self.open.insert(key.clone(), holds.clone());
             }
             Note::RowRemoved { key, .. } => self.copy_gone(key),
@@ -113,13 +123,17 @@ impl Index {
 
     fn forgotten_gone(&mut self, key: &str) {
         if let Some(holds) = self.forgotten.remove(key) {
-            self.each(&holds, |change| drop(change.forgotten_under.remove(key)));
+            self.each(&holds, |change| {
+                change.forgotten_under.remove(key);
+            });
         }
     }
 
     fn copy_gone(&mut self, key: &str) {
         if let Some(holds) = self.open.remove(key) {
-            self.each(&holds, |change| drop(change.open_under.remove(key)));
+            self.each(&holds, |change| {
+                change.open_under.remove(key);
+            });
         }
     }
 

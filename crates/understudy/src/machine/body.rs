@@ -43,6 +43,13 @@ pub struct Body {
     pub filetype: Option<String>,
 }
 
+impl Body {
+    /// Whether it is about a file rather than about who is in.
+    pub fn is_save(&self) -> bool {
+        !matches!(self.status, status::EDITING | status::CLOSED)
+    }
+}
+
 /// Who came, went or pressed Save.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {

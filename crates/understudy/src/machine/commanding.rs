@@ -3,7 +3,7 @@
 //! Guarantees: the replies and error numbers of PROTOCOL 5; `info` answers only after the host answered the
 //! callback it causes, `forcesave` likewise when it sends a cached file again.
 //!
-//! Does not check tokens or shard keys: [`crate::http`] did.
+//! Does not check tokens or shard keys: `crate::http` did.
 
 use serde_json::json;
 
@@ -25,15 +25,8 @@ impl Machine {
                 self.tell(Ask { url: callback, userdata, request: Some(request), ..ask });
             }
             Command::ForceSave { key, userdata } => {
-                let wish = Wish {
-                    kind: ForceKind::Command,
-                    userdata,
-                    form_data: None,
-                    conn: None,
-                    response_key: None,
-                    request: Some(request),
-                };
-                self.force_save(&key, wish);
+                let wish = Wish::about(&key, ForceKind::Command);
+                self.force_save(Wish { userdata, request: Some(request), ..wish });
             }
             Command::Drop { key, users } => {
                 self.drop_users(&key, users.as_deref());

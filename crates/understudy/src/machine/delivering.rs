@@ -8,11 +8,23 @@
 
 use super::body::status;
 use super::event::RequestId;
+use super::forcing::ForceEnd;
 use super::state::{Conversion, ForceKind, Op, Purpose, Row, Save, Saved, Status, Task, TaskId};
 use super::{Action, Body, Machine, Timer, Verdict, Waiting};
 use crate::journal::Note;
 use crate::links::Link;
 use crate::times;
+
+/// A final save that awaits its answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offer {
+    pub(super) task: TaskId,
+    pub(super) attempt: u32,
+    /// How the row was left; if it is another now, somebody revived the key.
+    expected: Status,
+    /// The session ran on a forgotten copy.
+    from_forgotten: bool,
+}
 
 impl Machine {
     /// Sends a built save, if it may still be sent. `then` waits for the outcome of a force save.
@@ -52,7 +64,8 @@ impl Machine {
         body.lastsave = Some(times::iso(force.map_or(self.now_ms, |force| force.time_ms)));
         body.notmodified = Some(force.map(|force| force.ended));
         let from_forgotten = self.opened_from_forgotten(key);
-        self.post(url, body, save.attempt, Waiting::Final { task: id, expected: spent, from_forgotten });
+        let offer = Offer { task: id, attempt: save.attempt, expected: spent, from_forgotten };
+        self.post(url, body, Waiting::Final(offer));
     }
 
     fn deliver_force(&mut self, id: TaskId, save: &Save, then: Option<RequestId>) {
@@ -64,10 +77,15 @@ impl Machine {
             return self.drop_force(save, then);
         };
         let mut body = self.save_body(save, &row);
+        if forced.kind == ForceKind::Internal {
+            self.set_task(id, None);
+            let end = ForceEnd { success: body.url.is_some(), url: body.url, then };
+            return self.force_ended(save, end);
+        }
         body.forcesavetype = Some(forced.kind as u8);
         body.lastsave = Some(times::iso(forced.time_ms));
         body.encrypted = save.resent.then_some(false);
-        self.post(url, body, 0, Waiting::Force { task: id, then });
+        self.post(url, body, Waiting::Force { task: id, then });
     }
 
     /// The callback of whoever is concerned, and somebody to name; without either there is nothing to send.
@@ -142,27 +160,23 @@ impl Machine {
     }
 
     /// The host answered a final save. Returns what was done, for the journal.
-    pub(super) fn final_answered(
-        &mut self,
-        id: TaskId,
-        expected: Status,
-        from_forgotten: bool,
-        verdict: Verdict,
-    ) -> String {
+    pub(super) fn final_answered(&mut self, offer: Offer, verdict: Verdict) -> String {
+        let id = offer.task;
         let Some(Task::Save(mut save)) = self.durable.tasks.get(&id).cloned() else {
             return "too late: the save is gone".to_owned();
         };
         let key = save.key.clone();
-        let vetoed = verdict == Verdict::Acknowledged && std::mem::take(&mut self.live_mut(&key).veto);
+        let veto = self.live.get_mut(&key).map(|live| std::mem::take(&mut live.veto));
+        let vetoed = veto == Some(true);
         if verdict == Verdict::Acknowledged && !vetoed {
             self.set_task(id, None);
-            self.acknowledged(&key, from_forgotten);
-            self.tell_update_version(&key, true);
+            self.acknowledged(&key, &offer);
+            self.tell_update_version(&key, Verdict::Acknowledged);
             return "done".to_owned();
         }
         let Purpose::Final { tag, .. } = save.purpose else { return "not a final save".to_owned() };
         // Only if nobody revived the key meanwhile; otherwise it belongs to another session now.
-        let mut expected = expected;
+        let mut expected = offer.expected;
         if self.status_of(&key) == Some(expected) {
             expected = Status::SaveVersion(tag);
             self.set_status(&key, expected);
@@ -181,16 +195,16 @@ impl Machine {
         if has_file {
             self.store_forgotten(&save, expected, "not acknowledged");
         }
-        self.tell_update_version(&key, false);
+        self.tell_update_version(&key, Verdict::Refused);
         reaction.to_owned()
     }
 
     /// The host has it: the server forgets, without looking whose changes these are by now.
-    fn acknowledged(&mut self, key: &str, from_forgotten: bool) {
+    fn acknowledged(&mut self, key: &str, offer: &Offer) {
         self.live.remove(key);
         self.delete_changes(key, "acknowledged");
         self.delete_forgotten(key, "acknowledged");
-        if from_forgotten {
+        if offer.from_forgotten {
             self.remove_row(key, "a forgotten copy was acknowledged");
         }
     }
@@ -218,7 +232,8 @@ impl Machine {
         self.note(Note::RowRemoved { key: key.to_owned(), why: why.to_owned() });
     }
 
-    fn tell_update_version(&mut self, key: &str, success: bool) {
+    fn tell_update_version(&mut self, key: &str, end: Verdict) {
+        let success = end == Verdict::Acknowledged;
         let message = serde_json::json!({"type": "updateVersion", "success": success});
         let to: Vec<_> = self.conns_of(key).map(|(id, _)| id).collect();
         for conn in to {
@@ -238,7 +253,7 @@ impl Machine {
         };
         self.set_task(id, None);
         let taken = verdict == Verdict::Acknowledged && save.conversion == Some(Conversion::Done);
-        self.force_ended(&save, taken, then);
+        self.force_ended(&save, ForceEnd { success: taken, url: None, then });
         match (taken, &save.purpose) {
             (true, _) => "done",
             (false, Purpose::Force(forced)) if forced.kind == ForceKind::Button => {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::body::Body;
-use super::state::{Author, Base, Change, ConnId, Content, Conversion, Forced, Source, TaskId};
+use super::state::{Base, Change, ConnId, Content, Conversion, Forced, Source, TaskId};
 use crate::journal::Note;
 
 /// Names one POST to the host.
@@ -50,6 +50,11 @@ pub enum Event {
     PressSave {
         conn: ConnId,
     },
+    /// An editor wants a link to the document as it is now.
+    MakeCopy {
+        conn: ConnId,
+        response_key: Option<Value>,
+    },
     SubmitForm {
         conn: ConnId,
         data: Value,
@@ -76,7 +81,7 @@ pub enum Event {
     /// Graceful shutdown begins (the answer comes when all is saved) or is called off.
     Shutdown {
         request: RequestId,
-        on: bool,
+        what: Shutdown,
     },
     /// Time passed.
     Tick,
@@ -154,6 +159,13 @@ pub enum Leaving {
     Explicit,
     /// The connection is gone.
     Lost,
+}
+
+/// A graceful shutdown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shutdown {
+    Begin,
+    CallOff,
 }
 
 /// The command service.
@@ -276,8 +288,6 @@ pub struct Post {
     pub url: String,
     pub body: Body,
     pub attempt: u32,
-    /// Only saves are subject to the size rule of the header token.
-    pub size_rule: bool,
 }
 
 /// What to build a result from.
@@ -289,20 +299,4 @@ pub struct Recipe {
     pub ext: String,
     pub forced: Option<Forced>,
     pub form_data: Option<Value>,
-}
-
-/// Who is in, as clients are told.
-pub fn participant(conn: ConnId, user: &Author, flags: (bool, bool, bool)) -> Value {
-    let (view, closed, live_viewer) = flags;
-    serde_json::json!({
-        "id": user.unique_id(),
-        "idOriginal": user.id,
-        "username": user.name,
-        "indexUser": user.index,
-        "view": view,
-        "connectionId": conn.0.to_string(),
-        "isCloseCoAuthoring": closed,
-        "isLiveViewer": live_viewer,
-        "encrypted": false,
-    })
 }

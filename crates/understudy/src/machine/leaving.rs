@@ -56,14 +56,15 @@ impl Machine {
         }
         let to_save = !self.durable.changes(key).is_empty() || self.durable.forgotten(key).is_some();
         if to_save {
-            self.start_save_timer(key, user, how == Leaving::Explicit || self.shutdown);
+            let at_once = how == Leaving::Explicit || self.shutdown;
+            self.start_save_timer(key, user, if at_once { 0 } else { self.rules.timings.save_delay_ms });
         } else {
             self.in_ms(lag_ms, Timer::Tell(Ask { clean_up: true, ..ask }));
         }
     }
 
     /// Only a row that is in order and has somebody to report to is saved.
-    fn start_save_timer(&mut self, key: &str, user: &Author, at_once: bool) {
+    fn start_save_timer(&mut self, key: &str, user: &Author, delay_ms: u64) {
         let has_callback = self.durable.row(key).is_some_and(|row| !row.callbacks.is_empty());
         let leaver = Some((user.id.clone(), user.index));
         if !has_callback {
@@ -76,7 +77,6 @@ impl Machine {
         }
         let tag = self.fresh_tag(key);
         self.set_status(key, Status::SaveVersion(tag));
-        let delay_ms = if at_once { 0 } else { self.rules.timings.save_delay_ms };
         self.in_ms(delay_ms, Timer::Assemble { key: key.to_owned(), tag, leaver });
     }
 

@@ -37,7 +37,7 @@ use serde_json::Value;
 pub use body::{Action, Body, status};
 pub use event::{
     Answer, Built, Command, CommandReply, DeliveryId, Edit, Effect, Event, Fetched, Leaving, NewChange, Open,
-    Post, Recipe, RequestId, Restore, command_error,
+    Post, Recipe, RequestId, Restore, Shutdown, command_error,
 };
 pub use reply::{Verdict, judge};
 pub use state::{
@@ -94,7 +94,7 @@ pub struct Machine {
 #[derive(Clone, Debug)]
 enum Waiting {
     Status(telling::Ask),
-    Final { task: TaskId, expected: Status, from_forgotten: bool },
+    Final(delivering::Offer),
     Force { task: TaskId, then: Option<RequestId> },
 }
 
@@ -172,12 +172,13 @@ impl Machine {
             }
             Event::PressSave { conn } => self.press_save(conn),
             Event::Cursor { conn, cursor } => self.show_cursor(conn, cursor),
+            Event::MakeCopy { conn, response_key } => self.make_copy(conn, response_key),
             Event::SubmitForm { conn, data, response_key } => self.submit_form(conn, data, response_key),
             Event::Command { request, command, base_url } => self.command(request, command, &base_url),
             Event::Fetched { task, outcome } => self.fetched(task, outcome),
             Event::Built { task, outcome } => self.built(task, outcome),
             Event::Answered { delivery, answer } => self.answered(delivery, &answer),
-            Event::Shutdown { request, on } => self.shut_down(request, on),
+            Event::Shutdown { request, what } => self.shut_down(request, what),
             Event::Tick => {}
         }
         self.fire_due();
@@ -204,14 +205,13 @@ impl Machine {
         self.conns.iter().filter(move |(_, conn)| conn.key == key).map(|(id, conn)| (*id, conn))
     }
 
-    /// Who is connected by that number.
-    pub fn conn(&self, conn: ConnId) -> Option<&Conn> {
-        self.conns.get(&conn)
-    }
-
     /// Whether any callback awaits its answer or any save, retry or status is still to come.
     pub fn is_quiet(&self) -> bool {
-        let pending = |timer: &Timer| !matches!(timer, Timer::Autosave | Timer::Sweep | Timer::Gone(_));
+        let pending = |timer: &Timer| match timer {
+            Timer::Autosave | Timer::Sweep => false,
+            Timer::Gone(conn) => self.conns.contains_key(conn),
+            _ => true,
+        };
         self.waiting.is_empty() && self.durable.tasks.is_empty() && !self.timers.values().any(pending)
     }
 

@@ -9,7 +9,7 @@
 
 use serde_json::{Value, json};
 
-use super::event::{Fetched, Open, Restore, participant};
+use super::event::{Fetched, Open, Restore};
 use super::state::{Author, Base, Conn, ConnId, Content, Op, Row, Source, Status, Task, TaskId};
 use super::telling::Ask;
 use super::{Action, Effect, Leaving, Machine, Timer};
@@ -17,19 +17,25 @@ use crate::journal::Note;
 use crate::office;
 
 /// Codes that reach clients.
-pub mod code {
-    pub const SHUTDOWN: u16 = 4001;
-    pub const ACCESS_DENIED: u16 = 4004;
-    pub const DROP: u16 = 4007;
-    pub const UPDATE_VERSION: u16 = 4008;
-    pub const NO_CACHE: u16 = 4009;
-    pub const RESTORE: u16 = 4010;
+pub(super) mod code {
+    pub(crate) const SHUTDOWN: u16 = 4001;
+    pub(crate) const ACCESS_DENIED: u16 = 4004;
+    pub(crate) const UPDATE_VERSION: u16 = 4008;
+    pub(crate) const NO_CACHE: u16 = 4009;
+    pub(crate) const RESTORE: u16 = 4010;
     /// An editor opened a forgotten copy.
-    pub const FILE_NOT_ASSEMBLED: i32 = -201;
-    pub const UNKNOWN: i32 = -1;
-    pub const CONVERT: i32 = -80;
-    pub const DOWNLOAD: i32 = -81;
-    pub const LIMITS: i32 = -93;
+    pub(crate) const FILE_NOT_ASSEMBLED: i32 = -201;
+    pub(crate) const UNKNOWN: i32 = -1;
+    pub(crate) const CONVERT: i32 = -80;
+    pub(crate) const DOWNLOAD: i32 = -81;
+    pub(crate) const LIMITS: i32 = -93;
+}
+
+/// Whether a key had a row before this opening.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RowWas {
+    Absent,
+    There,
 }
 
 impl Machine {
@@ -38,8 +44,8 @@ impl Machine {
             return self.turn_away(open.conn, code::SHUTDOWN, "server shutdown");
         }
         let before = self.status_of(&open.key);
-        let (index, inserted) = match &open.restore {
-            Some(restore) => (restore.index, false),
+        let (index, row) = match &open.restore {
+            Some(restore) => (restore.index, RowWas::There),
             None => self.upsert(&open),
         };
         let mut conn = self.newcomer(&open, index);
@@ -49,7 +55,10 @@ impl Machine {
             conn.view = true;
             self.conns.insert(open.conn, conn);
             self.send_auth(open.conn, None);
-            return self.open_document(&open, false);
+            if restore.wants_document {
+                self.open_document(&open, RowWas::There);
+            }
+            return;
         }
         if let Err(refusal) = self.settle_row(&open, &mut conn, before) {
             return self.file_error(&open, conn, refusal);
@@ -57,14 +66,14 @@ impl Machine {
         self.note_opening(&open, &conn, before);
         self.admit(&open, conn);
         if open.restore.as_ref().is_none_or(|restore| restore.wants_document) {
-            self.open_document(&open, inserted);
+            self.open_document(&open, row);
         }
     }
 
-    /// One more opening of the row, or the first; returns its number and whether the row is new.
-    fn upsert(&mut self, open: &Open) -> (u32, bool) {
+    /// One more opening of the row, or the first; returns its number.
+    fn upsert(&mut self, open: &Open) -> (u32, RowWas) {
         let old = self.durable.row(&open.key).cloned();
-        let inserted = old.is_none();
+        let was = if old.is_none() { RowWas::Absent } else { RowWas::There };
         let mut row = old.unwrap_or_else(|| Row {
             status: Status::None,
             user_index: 0,
@@ -81,7 +90,7 @@ impl Machine {
         }
         let index = row.user_index;
         self.durable.change(Op::Row { key: open.key.clone(), row: Some(row) });
-        (index, inserted)
+        (index, was)
     }
 
     fn newcomer(&self, open: &Open, index: u32) -> Conn {
@@ -176,12 +185,12 @@ impl Machine {
     }
 
     /// Answers the request for the document itself, now or when the source is there.
-    fn open_document(&mut self, open: &Open, inserted: bool) {
+    fn open_document(&mut self, open: &Open, row: RowWas) {
         let key = open.key.as_str();
         let returning = open.restore.is_some();
         let Some(conn) = self.conns.get(&open.conn).cloned() else { return };
         let status = self.status_of(key);
-        if !inserted {
+        if row == RowWas::There {
             let has_base = self.durable.record(key).is_some_and(|record| record.base.is_some());
             match status {
                 Some(Status::Ok | Status::SaveVersion(_) | Status::UpdateVersion(_)) if !has_base => {
@@ -302,8 +311,11 @@ impl Machine {
             Some(code) => json!(code),
             None => {
                 let base_url = self.durable.row(&key).map(|row| row.base_url.clone()).unwrap_or_default();
-                let url = self.rules.links.session_link(&base_url, &key, self.now_ms);
-                json!({"Editor.bin": url})
+                let links = &self.rules.links;
+                let link = |name: &str| links.session_link(&base_url, (&key, name), self.now_ms);
+                // The file as it was opened; our own name for it.
+                let ext = self.durable.row(&key).map(|row| row.file_type.as_str()).unwrap_or_default();
+                json!({"Editor.bin": link("Editor.bin"), "origin": link(&format!("origin.{ext}"))})
             }
         };
         let data = json!({"type": "open", "status": status, "data": data});
@@ -336,8 +348,7 @@ impl Machine {
 
     pub(super) fn participants(&self, key: &str) -> Vec<Value> {
         let here = self.conns_of(key).filter(|(_, conn)| !conn.closed);
-        here.map(|(id, conn)| participant(id, &conn.user, (conn.view, conn.closed, conn.live_viewer)))
-            .collect()
+        here.map(|(id, conn)| conn.describe(id)).collect()
     }
 
     /// Tells everybody but one who is in.

@@ -184,6 +184,15 @@ pub enum ForceKind {
     Button = 1,
     Timer = 2,
     Form = 3,
+    /// For the editor itself (a copy to download): never reaches the host.
+    Internal = 4,
+}
+
+impl ForceKind {
+    /// A copy with its own purpose: it says nothing about the document being saved.
+    pub fn is_aside(self) -> bool {
+        matches!(self, ForceKind::Form | ForceKind::Internal)
+    }
 }
 
 /// What a save is for.
@@ -217,6 +226,7 @@ pub struct Save {
 }
 
 /// Work that survives the death of the server.
+#[expect(clippy::large_enum_variant, reason = "nearly all tasks are saves")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Task {
     Open { key: String, source: Option<Source>, attempt: u32 },
@@ -398,6 +408,21 @@ pub struct Conn {
 }
 
 impl Conn {
+    /// As other clients are told.
+    pub(super) fn describe(&self, id: ConnId) -> serde_json::Value {
+        serde_json::json!({
+            "id": self.user.unique_id(),
+            "idOriginal": self.user.id,
+            "username": self.user.name,
+            "indexUser": self.user.index,
+            "view": self.view,
+            "connectionId": id.0.to_string(),
+            "isCloseCoAuthoring": self.closed,
+            "isLiveViewer": self.live_viewer,
+            "encrypted": false,
+        })
+    }
+
     pub fn edits(&self) -> bool {
         !self.view && !self.closed
     }

@@ -7,7 +7,7 @@
 //! Does not start anything for keys whose editors vanished with an earlier life of the server: the real memory
 //! build does not either; only opening the same key brings those changes back.
 
-use super::event::{Leaving, RequestId};
+use super::event::{Leaving, RequestId, Shutdown};
 use super::forcing::Wish;
 use super::opening::code;
 use super::state::{ConnId, ForceKind, Op};
@@ -26,15 +26,7 @@ impl Machine {
             .collect();
         for key in due {
             self.live_mut(&key).autosave_at_ms = None;
-            let wish = Wish {
-                kind: ForceKind::Timer,
-                userdata: None,
-                form_data: None,
-                conn: None,
-                response_key: None,
-                request: None,
-            };
-            self.force_save(&key, wish);
+            self.force_save(Wish::about(&key, ForceKind::Timer));
         }
     }
 
@@ -51,6 +43,7 @@ impl Machine {
             .collect();
         for key in unused {
             self.remove_row(&key, "expired");
+            self.draws.remove(&key);
         }
         let old: Vec<String> = self
             .durable
@@ -65,11 +58,11 @@ impl Machine {
     }
 
     /// Begins or ends a shutdown; either way the answer comes after the usual wait.
-    pub(super) fn shut_down(&mut self, request: RequestId, on: bool) {
-        self.shutdown = on;
+    pub(super) fn shut_down(&mut self, request: RequestId, what: Shutdown) {
+        self.shutdown = what == Shutdown::Begin;
         self.drains.push(Drain { since_ms: self.now_ms, request });
         self.in_ms(self.rules.timings.shutdown_step_ms, Timer::ShutdownCheck);
-        if !on {
+        if !self.shutdown {
             return;
         }
         let all: Vec<ConnId> = self.conns.keys().copied().collect();

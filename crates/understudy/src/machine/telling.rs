@@ -15,26 +15,26 @@ use crate::journal::Note;
 
 /// One status to tell.
 #[derive(Clone, Debug)]
-pub struct Ask {
-    pub key: String,
-    pub action: Option<Action>,
+pub(super) struct Ask {
+    pub(super) key: String,
+    pub(super) action: Option<Action>,
     /// Whose callback address; without it the last registered.
-    pub index: Option<u32>,
+    pub(super) index: Option<u32>,
     /// An address that goes before the registered ones.
-    pub url: Option<String>,
-    pub userdata: Option<String>,
+    pub(super) url: Option<String>,
+    pub(super) userdata: Option<String>,
     /// Afterwards forget what is only in memory for the key …
-    pub clean_up: bool,
+    pub(super) clean_up: bool,
     /// … and its changes too.
-    pub delete_changes: bool,
+    pub(super) delete_changes: bool,
     /// `info` waits for the answer.
-    pub request: Option<RequestId>,
+    pub(super) request: Option<RequestId>,
     /// Who was in when the request left; what `info` answers.
-    pub users: Vec<String>,
+    pub(super) users: Vec<String>,
 }
 
 impl Ask {
-    pub fn about(key: &str, action: Option<Action>, index: Option<u32>) -> Ask {
+    pub(super) fn about(key: &str, action: Option<Action>, index: Option<u32>) -> Ask {
         Ask {
             key: key.to_owned(),
             action,
@@ -69,14 +69,17 @@ impl Machine {
             userdata: ask.userdata.clone(),
             ..Body::default()
         };
-        self.post(url, body, 0, Waiting::Status(ask));
+        self.post(url, body, Waiting::Status(ask));
     }
 
     /// Sends a callback and remembers what its answer is for.
-    pub(super) fn post(&mut self, url: String, body: Body, attempt: u32, waiting: Waiting) -> DeliveryId {
+    pub(super) fn post(&mut self, url: String, body: Body, waiting: Waiting) {
         self.delivery_last += 1;
         let delivery = DeliveryId(self.delivery_last);
-        let size_rule = !matches!(waiting, Waiting::Status(_));
+        let attempt = match &waiting {
+            Waiting::Final(offer) => offer.attempt,
+            Waiting::Status(_) | Waiting::Force { .. } => 0,
+        };
         self.note(Note::CallbackSent {
             delivery: delivery.0,
             attempt: attempt + 1,
@@ -84,8 +87,7 @@ impl Machine {
             body: Box::new(body.clone()),
         });
         self.waiting.insert(delivery, waiting);
-        self.effects.push(Effect::Post(Box::new(Post { delivery, url, body, attempt, size_rule })));
-        delivery
+        self.effects.push(Effect::Post(Box::new(Post { delivery, url, body, attempt })));
     }
 
     pub(super) fn answered(&mut self, delivery: DeliveryId, answer: &Answer) {
@@ -106,9 +108,9 @@ impl Machine {
                 }
                 self.told(&ask);
             }
-            Waiting::Final { task, expected, from_forgotten } => {
+            Waiting::Final(offer) => {
                 let place = self.effects.len();
-                let reaction = self.final_answered(task, expected, from_forgotten, verdict);
+                let reaction = self.final_answered(offer, verdict);
                 self.effects.insert(place, Effect::Note(Box::new(note(&reaction))));
             }
             Waiting::Force { task, then } => {

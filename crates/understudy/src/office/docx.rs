@@ -8,6 +8,8 @@
 
 use std::ops::Range;
 
+use quick_xml::events::BytesStart;
+
 use super::OfficeError;
 use super::edit::Edit;
 use super::package::{Package, Rewrite};
@@ -29,12 +31,15 @@ struct Place {
 }
 
 /// The paragraphs of a main part, and where new ones go.
+#[derive(Default)]
 struct Body {
     paragraphs: Vec<Place>,
     /// Before the section properties at the end of the body.
     end: usize,
     /// The prefix of the main namespace, with its colon.
     prefix: String,
+    /// The body's own tag, if it is empty and closes itself.
+    empty_tag: Option<Range<usize>>,
 }
 
 pub(super) fn read(bytes: &[u8]) -> Result<Shape, OfficeError> {
@@ -89,6 +94,11 @@ fn render(source: &str, body: &Body, paragraphs: &[Paragraph]) -> String {
             }
         }
     }
+    if let Some(tag) = &body.empty_tag {
+        let inside: String = replacements.drain(..).map(|(_, new)| new).collect();
+        let opened = source.get(tag.clone()).unwrap_or_default().replace("/>", ">");
+        replacements.push((tag.clone(), format!("{opened}{inside}</{}body>", body.prefix)));
+    }
     // Insertions at one place keep their order; the sort is stable.
     replacements.sort_by_key(|(span, _)| span.start);
     xml::splice(source, replacements)
@@ -137,11 +147,11 @@ fn run(prefix: &str, properties: &str, text: &str) -> String {
 
 /// Finds the paragraphs of the body that do not stand inside another paragraph (a text box).
 fn find_paragraphs(source: &str) -> Result<Body, xml::Broken> {
-    let mut body = Body { paragraphs: Vec::new(), end: 0, prefix: String::new() };
     let mut finder = Finder::default();
-    xml::walk(source, |path, step, span| finder.visit(&mut body, path, step, span))?;
+    xml::walk(source, |path, step, span| finder.visit(path, step, span))?;
+    let Finder { mut body, cell_ends, .. } = finder;
     for pair in 0..body.paragraphs.len() {
-        let ends_cell = finder.cell_ends.iter().any(|end| {
+        let ends_cell = cell_ends.iter().any(|end| {
             let next = body.paragraphs.get(pair + 1).map_or(usize::MAX, |place| place.whole.start);
             body.paragraphs.get(pair).is_some_and(|place| place.whole.end <= *end && *end < next)
         });
@@ -154,6 +164,7 @@ fn find_paragraphs(source: &str) -> Result<Body, xml::Broken> {
 
 #[derive(Default)]
 struct Finder {
+    body: Body,
     /// The paragraph we are in, and how deep it stands.
     current: Option<(usize, Place)>,
     /// Where properties began, and how deep.
@@ -163,17 +174,17 @@ struct Finder {
 }
 
 impl Finder {
-    fn visit(&mut self, body: &mut Body, path: &[String], step: Step<'_>, span: Range<usize>) {
+    fn visit(&mut self, path: &[String], step: Step<'_>, span: Range<usize>) {
         let depth = path.len();
         let name = path.last().map(String::as_str).unwrap_or_default();
         match step {
             Step::Start { tag, empty } => {
-                self.start(body, path, (tag, empty), span.clone());
+                self.start(path, (tag, empty), span.clone());
                 if empty {
-                    self.end(body, (depth, name), span);
+                    self.end((depth, name), span);
                 }
             }
-            Step::End => self.end(body, (depth, name), span),
+            Step::End => self.end((depth, name), span),
             Step::Text(text) => {
                 if let Some((at, place)) = &mut self.current
                     && name == "t"
@@ -185,19 +196,14 @@ impl Finder {
         }
     }
 
-    fn start(
-        &mut self,
-        body: &mut Body,
-        path: &[String],
-        (tag, empty): (&quick_xml::events::BytesStart<'_>, bool),
-        span: Range<usize>,
-    ) {
+    fn start(&mut self, path: &[String], (tag, empty): (&BytesStart<'_>, bool), span: Range<usize>) {
         let depth = path.len();
         let name = path.last().map(String::as_str).unwrap_or_default();
         let in_body = path.get(1).is_some_and(|step| step == "body");
         if depth == 2 && name == "body" {
             let full = tag.name();
-            body.prefix = full.as_ref().strip_suffix("body").unwrap_or_default().to_owned();
+            self.body.prefix = full.as_ref().strip_suffix("body").unwrap_or_default().to_owned();
+            self.body.empty_tag = empty.then(|| span.clone());
         }
         if in_body && depth == 3 && name == "sectPr" {
             self.section_start = Some(span.start);
@@ -205,7 +211,7 @@ impl Finder {
         if self.current.is_none()
             && in_body
             && name == "p"
-            && tag.name().as_ref() == format!("{}p", body.prefix)
+            && tag.name().as_ref() == format!("{}p", self.body.prefix)
         {
             let place = Place { start_tag: span.clone(), whole: span, empty, ..Place::default() };
             self.current = Some((depth, place));
@@ -226,7 +232,7 @@ impl Finder {
         }
     }
 
-    fn end(&mut self, body: &mut Body, (depth, name): (usize, &str), span: Range<usize>) {
+    fn end(&mut self, (depth, name): (usize, &str), span: Range<usize>) {
         if let (Some((at, start)), Some((_, place))) = (self.properties, &mut self.current)
             && at == depth
         {
@@ -242,11 +248,11 @@ impl Finder {
             && let Some((_, mut place)) = self.current.take()
         {
             place.whole.end = span.end;
-            body.paragraphs.push(place);
+            self.body.paragraphs.push(place);
         }
         match (depth, name) {
             (_, "tc") if self.current.is_none() => self.cell_ends.push(span.start),
-            (2, "body") => body.end = self.section_start.unwrap_or(span.start),
+            (2, "body") => self.body.end = self.section_start.unwrap_or(span.start),
             _ => {}
         }
     }
@@ -348,6 +354,21 @@ mod tests {
                 .unwrap()
                 .contains("understudy/changes.xml")
         );
+    }
+
+    #[test]
+    fn an_empty_body_takes_paragraphs() {
+        let source = r#"<w:document xmlns:w="urn:w"><w:body/></w:document>"#;
+        let body = find_paragraphs(source).ok().unwrap();
+        let mut shape = Shape::of_texts(std::iter::empty());
+        shape.apply(&[Edit::append("c1", "first"), Edit::append("c2", "second")]);
+        let Shape::Text { paragraphs } = &shape else { panic!("text") };
+
+        let written = render(source, &body, paragraphs);
+
+        assert!(written.starts_with(r#"<w:document xmlns:w="urn:w"><w:body><w:p>"#), "{written}");
+        assert!(written.find("first").unwrap() < written.find("second").unwrap());
+        assert!(written.ends_with("</w:p></w:body></w:document>"), "{written}");
     }
 
     #[test]

@@ -104,12 +104,14 @@ pub fn build(base: &Bytes, ext: &str, changes: &[Change]) -> Result<Bytes, Offic
         return Ok(base.clone());
     }
     let (edits, kept) = edit::sort_out(changes);
-    let built = match Family::of(ext) {
-        Family::Word => docx::write(base, &edits, &kept),
-        Family::Cell => xlsx::write(base, &edits, &kept),
-        Family::Text => Ok(plain::write(base, &edits, &kept)),
-        Family::Slide | Family::Other => package::write_with_notes(base, &edit::all_as_notes(changes)),
+    let edited = match Family::of(ext) {
+        Family::Word => docx::write(base, &edits, &kept).ok(),
+        Family::Cell => xlsx::write(base, &edits, &kept).ok(),
+        Family::Text => Some(plain::write(base, &edits, &kept)),
+        Family::Slide | Family::Other => None,
     };
+    // What cannot be edited as text was shown as opaque, too.
+    let built = edited.map_or_else(|| package::write_with_notes(base, &edit::all_as_notes(changes)), Ok);
     built.map(Bytes::from)
 }
 

@@ -9,6 +9,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use quick_xml::events::BytesStart;
+
 use super::OfficeError;
 use super::edit::Edit;
 use super::package::{Package, Rewrite, relationships_of};
@@ -109,7 +111,9 @@ fn outline(package: &mut Package<'_>) -> Result<(Vec<Part>, Vec<String>), Office
         let Step::Start { tag, .. } = step else { return };
         if path.len() == 3 && path.ends_with(&["sheets".to_owned(), "sheet".to_owned()]) {
             let id = xml::attribute(tag, "id").unwrap_or_default();
-            let target = relationships.iter().find(|relationship| relationship.id == id);
+            // Chart sheets and the like have no cells.
+            let is_grid = |kind: &str| kind.ends_with("/worksheet");
+            let target = relationships.iter().find(|target| target.id == id && is_grid(&target.kind));
             if let (Some(name), Some(target)) = (xml::attribute(tag, "name"), target) {
                 parts.push(Part { name, part: target.target.clone() });
             }
@@ -117,6 +121,9 @@ fn outline(package: &mut Package<'_>) -> Result<(Vec<Part>, Vec<String>), Office
     });
     walked.map_err(|_| OfficeError::Xml { part: main })?;
     parts.retain(|part| package.has(&part.part));
+    if parts.is_empty() {
+        return Err(OfficeError::NoMainPart);
+    }
     let strings = relationships.iter().find(|relationship| relationship.kind.ends_with("/sharedStrings"));
     let strings =
         strings.and_then(|strings| package.text(&strings.target).ok()).map(|text| shared_strings(&text));
@@ -297,7 +304,16 @@ fn find_cells(source: &str, strings: &[String]) -> Result<Grid, xml::Broken> {
                 grid.data_empty = empty;
             }
             (2, "sheetData", Step::End) => grid.data.end = span.start,
-            (3, "row", Step::Start { tag, empty }) if in_data => start_line(&mut grid, tag, empty, span),
+            (3, "row", Step::Start { tag, empty }) if in_data => {
+                let number = next_row(&grid, tag);
+                grid.lines.push(Line {
+                    number,
+                    whole: span.clone(),
+                    start_tag: span,
+                    empty,
+                    cells: Vec::new(),
+                });
+            }
             (3, "row", Step::End) if in_data => close_line(&mut grid, span.end),
             (4, "c", Step::Start { tag, empty }) if in_data => {
                 kind = xml::attribute(tag, "t").unwrap_or_default();
@@ -327,10 +343,9 @@ fn find_cells(source: &str, strings: &[String]) -> Result<Grid, xml::Broken> {
     if grid.data_tag.is_empty() { Err(xml::Broken) } else { Ok(grid) }
 }
 
-fn start_line(grid: &mut Grid, tag: &quick_xml::events::BytesStart<'_>, empty: bool, span: Range<usize>) {
+fn next_row(grid: &Grid, tag: &BytesStart<'_>) -> u32 {
     let next = grid.lines.last().map_or(1, |line| line.number + 1);
-    let number = xml::attribute(tag, "r").and_then(|row| row.parse().ok()).unwrap_or(next);
-    grid.lines.push(Line { number, whole: span.clone(), start_tag: span, empty, cells: Vec::new() });
+    xml::attribute(tag, "r").and_then(|row| row.parse().ok()).unwrap_or(next)
 }
 
 fn close_line(grid: &mut Grid, end: usize) {
@@ -339,7 +354,7 @@ fn close_line(grid: &mut Grid, end: usize) {
     }
 }
 
-fn start_cell(grid: &mut Grid, tag: &quick_xml::events::BytesStart<'_>, span: Range<usize>) {
+fn start_cell(grid: &mut Grid, tag: &BytesStart<'_>, span: Range<usize>) {
     let Some(line) = grid.lines.last_mut() else { return };
     let next = line.cells.last().map_or(1, |cell| cell.column + 1);
     let place = xml::attribute(tag, "r").and_then(|place| position(&place));

@@ -18,7 +18,9 @@ use super::errands::Errands;
 use super::mailbox::{Mail, Mailbox, Reaction};
 use crate::clock::Clock;
 use crate::journal::Journal;
-use crate::machine::{Command, CommandReply, ConnId, Durable, Effect, Event, Leaving, Machine, RequestId};
+use crate::machine::{
+    Command, CommandReply, ConnId, Durable, Effect, Event, Leaving, Machine, RequestId, Shutdown,
+};
 use crate::store::Store;
 
 /// Events that may wait for their turn.
@@ -70,9 +72,9 @@ impl DeskHandle {
         self.ask(request, event).await
     }
 
-    pub(crate) async fn shut_down(&self, on: bool) -> Result<CommandReply, Gone> {
+    pub(crate) async fn shut_down(&self, what: Shutdown) -> Result<CommandReply, Gone> {
         let request = RequestId(self.number());
-        self.ask(request, Event::Shutdown { request, on }).await
+        self.ask(request, Event::Shutdown { request, what }).await
     }
 
     /// Looks at the machine.

@@ -83,7 +83,7 @@ impl Errands {
 
     /// Sends a callback and waits for its answer.
     pub(crate) async fn post(self, post: Post) -> Event {
-        let Post { delivery, url, body, size_rule, .. } = post;
+        let Post { delivery, url, body, .. } = post;
         let key = body.key.clone();
         let faults = self.0.faults.strike(Point::Callback, &key, Some(body.status));
         for fault in &faults {
@@ -96,9 +96,9 @@ impl Errands {
         if faults.contains(&FaultKind::CallbackLost) {
             return Event::Answered { delivery, answer: Answer::Lost { why: "never arrived".to_owned() } };
         }
-        let mut answer = self.send(&url, body.clone(), size_rule).await;
+        let mut answer = self.send(&url, body.clone()).await;
         if faults.contains(&FaultKind::CallbackTwice) {
-            self.send(&url, body, size_rule).await;
+            self.send(&url, body).await;
         }
         if faults.contains(&FaultKind::AnswerLost) {
             answer = Answer::Lost { why: "answer lost".to_owned() };
@@ -107,11 +107,11 @@ impl Errands {
         Event::Answered { delivery, answer }
     }
 
-    async fn send(&self, url: &str, mut body: Body, size_rule: bool) -> Answer {
+    async fn send(&self, url: &str, mut body: Body) -> Answer {
         let shared = &self.0;
         let mut request = shared.client.post(url);
         if let Some(outbox) = &shared.outbox {
-            let token = outbox.sign_callback(&mut body, size_rule, shared.clock.now_s());
+            let token = outbox.sign_callback(&mut body, shared.clock.now_s());
             request = request.header(&shared.header, format!("Bearer {token}"));
         }
         let request = request

@@ -34,7 +34,7 @@ use crate::clock::Clock;
 use crate::http;
 use crate::journal::{Journal, Note};
 use crate::links::Signer;
-use crate::machine::{Change, Command, CommandReply, Durable, Machine, Record, Row, Rules, Status};
+use crate::machine::{Change, Command, CommandReply, Durable, Machine, Record, Row, Rules, Shutdown, Status};
 use crate::settings::{LinkBase, Settings, Storage};
 use crate::store::Store;
 use crate::tokens::SessionTokens;
@@ -212,12 +212,12 @@ impl Running {
 
     /// Begins a graceful shutdown (`PUT /internal/cluster/inactive`); returns when all is saved.
     pub async fn shut_down(&self) -> Result<bool, Gone> {
-        self.desk.shut_down(true).await.map(|reply| reply.done)
+        self.desk.shut_down(Shutdown::Begin).await.map(|reply| reply.done)
     }
 
     /// Calls a graceful shutdown off.
     pub async fn call_shutdown_off(&self) -> Result<bool, Gone> {
-        self.desk.shut_down(false).await.map(|reply| reply.done)
+        self.desk.shut_down(Shutdown::CallOff).await.map(|reply| reply.done)
     }
 
     /// Whether a graceful shutdown is on.

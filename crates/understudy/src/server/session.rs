@@ -20,10 +20,6 @@ use crate::office::Edit;
 
 /// An editor or viewer.
 pub struct Session {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
     desk: DeskHandle,
     policy: Policy,
     clock: Clock,
@@ -32,6 +28,8 @@ struct Inner {
     greeting: Greeting,
     base_url: String,
     edits: AtomicU64,
+    /// The number of the next message when Save was last pressed.
+    pressed_at: AtomicU64,
     runtime: tokio::runtime::Handle,
 }
 
@@ -70,27 +68,25 @@ impl Session {
         let open = admit(&policy, greeting.clone(), (conn, &base_url), clock.now_s())?;
         desk.tell(Event::Open(Box::new(open))).await?;
         let runtime = tokio::runtime::Handle::current();
-        let edits = AtomicU64::new(0);
-        let inner = Inner { desk, policy, clock, conn, letters, greeting, base_url, edits, runtime };
-        Ok(Session { inner: Arc::new(inner) })
+        let (edits, pressed_at) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Session { desk, policy, clock, conn, letters, greeting, base_url, edits, pressed_at, runtime })
     }
 
     /// The number of this connection.
     pub fn conn(&self) -> u64 {
-        self.inner.conn.0
+        self.conn.0
     }
 
     /// Waits until the document is there, or cannot be.
     pub async fn opened(&self) -> Opening {
-        let inner = &self.inner;
-        let outcome = inner.letters.wait_for(0, |message| match text(message, "/type") {
+        let outcome = self.letters.wait_for(0, |message| match text(message, "/type") {
             "documentOpen" => Some(match text(message, "/data/status") {
                 "ok" => Opening::Ready,
                 "updateversion" => Opening::Refresh,
                 _ => Opening::Failed(message.pointer("/data/data").and_then(Value::as_i64).unwrap_or(-1)),
             }),
             "error" => Some(Opening::Lost(message.pointer("/code").and_then(Value::as_i64))),
-            "auth" if inner.greeting.session.is_some() => Some(Opening::Ready),
+            "auth" if self.greeting.session.is_some() => Some(Opening::Ready),
             _ => None,
         });
         match outcome.await {
@@ -101,9 +97,9 @@ impl Session {
 
     /// Adds a paragraph (or a cell in column A) with a marker of its own; returns the id of the change.
     pub async fn write(&self, words: &str) -> Result<String, Gone> {
-        let number = self.inner.edits.fetch_add(1, Ordering::Relaxed) + 1;
-        let started = self.inner.clock.now_ms();
-        let id = format!("{}-{started:x}-{:x}-{number}", self.inner.greeting.user_id, self.inner.conn.0);
+        let number = self.edits.fetch_add(1, Ordering::Relaxed) + 1;
+        let started = self.clock.now_ms();
+        let id = format!("{}-{started:x}-{:x}-{number}", self.greeting.user_id, self.conn.0);
         let id: String =
             id.chars().filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-').collect();
         self.edit(&[Edit::append(&id, words)]).await?;
@@ -123,14 +119,15 @@ impl Session {
     }
 
     async fn send(&self, changes: Vec<NewChange>) -> Result<(), Gone> {
-        self.inner.desk.tell(Event::Edit(Batch::whole(self.inner.conn, changes))).await
+        self.desk.tell(Event::Edit(Batch::whole(self.conn, changes))).await
     }
 
     /// Presses Save; returns the server's first answer, which is not yet the host's.
     pub async fn press_save(&self) -> Result<SaveAnswer, Gone> {
-        let from = self.inner.letters.next();
-        self.inner.desk.tell(Event::PressSave { conn: self.inner.conn }).await?;
-        let answer = self.inner.letters.wait_for(from, |message| {
+        let from = self.letters.next();
+        self.pressed_at.store(from, Ordering::Relaxed);
+        self.desk.tell(Event::PressSave { conn: self.conn }).await?;
+        let answer = self.letters.wait_for(from, |message| {
             (text(message, "/type") == "forceSaveStart").then(|| SaveAnswer {
                 code: message.pointer("/messages/code").and_then(Value::as_u64).unwrap_or(3),
                 time_ms: message.pointer("/messages/time").and_then(Value::as_u64),
@@ -139,30 +136,51 @@ impl Session {
         answer.await.ok_or(Gone)
     }
 
+    /// Waits until the host answered a force save by button, form or timer; whether it took it. `None` if the
+    /// connection ends first.
+    pub async fn force_saved(&self) -> Option<bool> {
+        let outcome = |message: &Value| match text(message, "/type") {
+            "forceSave" => message.pointer("/messages/success").and_then(Value::as_bool),
+            _ => None,
+        };
+        self.letters.wait_for(self.pressed_at.load(Ordering::Relaxed), outcome).await
+    }
+
     /// Submits a form.
     pub async fn submit_form(&self, data: Value) -> Result<(), Gone> {
-        self.inner.desk.tell(Event::SubmitForm { conn: self.inner.conn, data, response_key: None }).await
+        self.desk.tell(Event::SubmitForm { conn: self.conn, data, response_key: None }).await
+    }
+
+    /// Asks for a link to the document as it is now, as the editor does for a download; `None` if nothing was
+    /// changed since the opening.
+    pub async fn copy_link(&self) -> Result<Option<String>, Gone> {
+        let from = self.letters.next();
+        self.desk.tell(Event::MakeCopy { conn: self.conn, response_key: None }).await?;
+        let answer = |message: &Value| {
+            let url = || message.pointer("/data/url").and_then(Value::as_str).map(str::to_owned);
+            (text(message, "/type") == "rpc").then(url)
+        };
+        self.letters.wait_for(from, answer).await.ok_or(Gone)
     }
 
     /// Says goodbye: no save delay. The connection stays, as a viewer's, until [`Session::hang_up`].
     pub async fn close(&self) -> Result<(), Gone> {
-        self.inner.desk.tell(Event::Leave { conn: self.inner.conn, how: Leaving::Explicit }).await
+        self.desk.tell(Event::Leave { conn: self.conn, how: Leaving::Explicit }).await
     }
 
     /// The connection is gone at once, like a closed tab.
     pub async fn hang_up(&self) -> Result<(), Gone> {
-        self.inner.desk.tell(Event::Leave { conn: self.inner.conn, how: Leaving::Lost }).await
+        self.desk.tell(Event::Leave { conn: self.conn, how: Leaving::Lost }).await
     }
 
     /// Stops answering without closing; noticed when the pings go unanswered.
     pub async fn freeze(&self) -> Result<(), Gone> {
-        self.inner.desk.tell(Event::Freeze { conn: self.inner.conn }).await
+        self.desk.tell(Event::Freeze { conn: self.conn }).await
     }
 
     /// Comes back on a new connection with the session token, as an editor does after a network failure.
     pub async fn reconnect(&self) -> Result<Session, OpenError> {
-        let inner = &self.inner;
-        Session::open(inner.desk.clone(), inner.policy.clone(), inner.clock.clone(), self.resuming()).await
+        Session::open(self.desk.clone(), self.policy.clone(), self.clock.clone(), self.resuming()).await
     }
 
     /// What this session would say to come back.
@@ -172,29 +190,29 @@ impl Session {
             session: self.session_id(),
             last_other_save_ms: self.last_other_save_ms(),
             wants_document: false,
-            ..self.inner.greeting.clone()
+            ..self.greeting.clone()
         };
-        (greeting, self.inner.base_url.clone())
+        (greeting, self.base_url.clone())
     }
 
     /// From now on a `drop` is not obeyed.
     pub fn ignore_drop(&self) {
-        self.inner.letters.disobey();
+        self.letters.disobey();
     }
 
     /// The messages got so far (the last few thousand).
     pub fn messages(&self) -> Vec<Value> {
-        self.inner.letters.messages()
+        self.letters.messages()
     }
 
     /// Waits for a message, past or to come, of which `wanted` makes something; `None` if the connection ended.
     pub async fn wait_for<T>(&self, wanted: impl FnMut(&Value) -> Option<T>) -> Option<T> {
-        self.inner.letters.wait_for(0, wanted).await
+        self.letters.wait_for(0, wanted).await
     }
 
     /// Whether the server closed the connection.
     pub fn is_disconnected(&self) -> bool {
-        self.inner.letters.is_closed()
+        self.letters.is_closed()
     }
 
     fn disconnect_code(&self) -> Option<i64> {
@@ -214,7 +232,7 @@ impl Session {
 
     fn session_id(&self) -> Option<String> {
         let id = |message: &Value| message.pointer("/sessionId").and_then(Value::as_str).map(str::to_owned);
-        self.messages().iter().find_map(id).or_else(|| self.inner.greeting.session.clone())
+        self.messages().iter().find_map(id).or_else(|| self.greeting.session.clone())
     }
 
     fn last_other_save_ms(&self) -> u64 {
@@ -228,7 +246,7 @@ impl Session {
     }
 }
 
-impl Drop for Inner {
+impl Drop for Session {
     fn drop(&mut self) {
         let (desk, conn) = (self.desk.clone(), self.conn);
         self.runtime.spawn(async move { desk.tell(Event::Leave { conn, how: Leaving::Lost }).await });

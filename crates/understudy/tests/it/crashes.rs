@@ -1,6 +1,7 @@
 //! What survives the death of the server: PROTOCOL 14.5 (5.7, 5.8), in memory and in a folder.
 
 use serde_json::json;
+use understudy::EditorConfig;
 use understudy::server::Opening;
 use understudy::settings::Storage;
 
@@ -29,6 +30,13 @@ async fn unsaved_changes_wait_in_silence_for_the_same_key() {
         assert_eq!(stage.ask("info").await["users"], json!([]));
         assert_eq!(stage.last().body["status"], 1);
         assert_eq!(stage.ask("forcesave").await["error"], 4);
+        let told = stage.callbacks().len();
+        let viewer = EditorConfig { mode: Some("view".into()), ..stage.config("u3") };
+        let viewer = stage.opens_with(&viewer).await.unwrap();
+        stage.pass(1_000).await;
+        viewer.hang_up().await.unwrap();
+        stage.pass(10_000).await;
+        assert_eq!(stage.callbacks().len(), told, "a viewer changes nothing");
 
         let rescuer = stage.opens("u2").await;
         stage.pass(7).await;

@@ -192,6 +192,24 @@ async fn a_form_is_submitted_even_without_changes() {
 }
 
 #[tokio::test]
+async fn a_copy_for_the_editor_never_reaches_the_host() {
+    let stage = Stage::set("copy").await;
+    let session = stage.opens("u1").await;
+    assert_eq!(session.copy_link().await, Ok(None), "nothing changed yet");
+    let id = session.write("one").await.unwrap();
+    let (link, ()) = tokio::join!(session.copy_link(), stage.pass(1_000));
+
+    let (status, bytes) = stage.get(&link.unwrap().unwrap()).await;
+
+    assert_eq!(status, 200);
+    assert!(understudy::office::changes_in(&bytes).contains(&id));
+    session.hang_up().await.unwrap();
+    stage.pass_long().await;
+    assert_eq!(stage.statuses(), [1, 2]);
+    assert_eq!(stage.last().body["notmodified"], false, "the host has seen nothing of it");
+}
+
+#[tokio::test]
 async fn a_timer_save_comes_once_per_first_change() {
     let stage = Stage::set_with("timer", |settings| settings.autosave = true).await;
     let session = stage.opens("u1").await;

@@ -20,21 +20,21 @@ use tokio::task::{JoinHandle, JoinSet};
 
 /// One callback as it came.
 #[derive(Clone, Debug)]
-pub struct Callback {
-    pub path: String,
-    pub headers: BTreeMap<String, String>,
-    pub body: Value,
+pub(crate) struct Callback {
+    pub(crate) path: String,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Value,
     /// Names of the body's fields, in order.
-    pub fields: Vec<String>,
+    pub(crate) fields: Vec<String>,
 }
 
 impl Callback {
-    pub fn status(&self) -> u64 {
+    pub(crate) fn status(&self) -> u64 {
         self.body["status"].as_u64().unwrap()
     }
 
     /// The path of `url`, which names the save.
-    pub fn save_path(&self) -> Option<String> {
+    pub(crate) fn save_path(&self) -> Option<String> {
         let url = url::Url::parse(self.body.get("url")?.as_str()?).unwrap();
         Some(url.path().to_owned())
     }
@@ -42,7 +42,7 @@ impl Callback {
 
 /// What to answer.
 #[derive(Clone, Debug)]
-pub enum Reply {
+pub(crate) enum Reply {
     Ok,
     Error1,
     Http(u16),
@@ -58,7 +58,7 @@ pub enum Reply {
 
 /// What `GET /doc/...` gives.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub(crate) enum Source {
     Bytes(Bytes),
     Status(u16),
 }
@@ -74,7 +74,7 @@ struct Book {
 }
 
 /// The host.
-pub struct Host {
+pub(crate) struct Host {
     address: SocketAddr,
     book: Arc<Mutex<Book>>,
     count: watch::Sender<usize>,
@@ -82,7 +82,7 @@ pub struct Host {
 }
 
 impl Host {
-    pub async fn start(source: Bytes) -> Arc<Host> {
+    pub(crate) async fn start(source: Bytes) -> Arc<Host> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let book = Book { source: Some(Source::Bytes(source)), ..Book::default() };
         let host = Arc::new(Host {
@@ -95,63 +95,63 @@ impl Host {
         host
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// The next answers to callbacks of a status.
-    pub fn answers(&self, status: u64, replies: impl IntoIterator<Item = Reply>) {
+    pub(crate) fn answers(&self, status: u64, replies: impl IntoIterator<Item = Reply>) {
         self.book.lock().unwrap().script.entry(status).or_default().extend(replies);
     }
 
     /// The answer to all callbacks of a status that have no answer of their own.
-    pub fn always(&self, status: u64, reply: Reply) {
+    pub(crate) fn always(&self, status: u64, reply: Reply) {
         self.book.lock().unwrap().default.insert(status, reply);
     }
 
-    pub fn serves(&self, source: Source) {
+    pub(crate) fn serves(&self, source: Source) {
         self.book.lock().unwrap().source = Some(source);
     }
 
-    pub fn callbacks(&self) -> Vec<Callback> {
+    pub(crate) fn callbacks(&self) -> Vec<Callback> {
         self.book.lock().unwrap().callbacks.clone()
     }
 
-    pub fn downloads(&self) -> usize {
+    pub(crate) fn downloads(&self) -> usize {
         self.book.lock().unwrap().downloads.len()
     }
 
-    pub fn last_download(&self) -> (String, BTreeMap<String, String>) {
+    pub(crate) fn last_download(&self) -> (String, BTreeMap<String, String>) {
         self.book.lock().unwrap().downloads.last().unwrap().clone()
     }
 
     /// How many answers are held back.
-    pub fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         let mut book = self.book.lock().unwrap();
         book.held.retain(|(_, answer)| !answer.is_closed());
         book.held.len()
     }
 
     /// Gives the answer to the oldest callback that is held back.
-    pub fn release(&self, reply: Reply) {
+    pub(crate) fn release(&self, reply: Reply) {
         let (_, answer) = self.book.lock().unwrap().held.remove(0);
         answer.send(reply).unwrap();
     }
 
     /// Waits until that many callbacks have come.
-    pub async fn wait_for(&self, count: usize) -> Vec<Callback> {
+    pub(crate) async fn wait_for(&self, count: usize) -> Vec<Callback> {
         self.count.subscribe().wait_for(|come| *come >= count).await.unwrap();
         self.callbacks()
     }
 
     /// Stops listening and cuts all connections.
-    pub async fn go_down(&self) {
+    pub(crate) async fn go_down(&self) {
         let serving = self.serving.lock().unwrap().take().unwrap();
         serving.abort();
         let _ = serving.await;
     }
 
-    pub async fn come_back(self: &Arc<Host>) {
+    pub(crate) async fn come_back(self: &Arc<Host>) {
         self.serve(TcpListener::bind(self.address).await.unwrap());
     }
 
@@ -255,7 +255,7 @@ fn respond(reply: Reply) -> Result<Response<axum::body::Body>, Closed> {
 }
 
 /// The names of an object's fields as they stand in the text.
-pub fn fields_in_order(json: &[u8]) -> Vec<String> {
+pub(crate) fn fields_in_order(json: &[u8]) -> Vec<String> {
     struct Names(Vec<String>);
     impl<'de> serde::Deserialize<'de> for Names {
         fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Names, D::Error> {

@@ -1,9 +1,12 @@
 //! Links to results: PROTOCOL 3.4 and 3.5.
 
+use serde_json::json;
 use understudy::office;
 use understudy::settings::LinkBase;
+use understudy::tokens::{Secret, sign};
 
-use crate::stage::Stage;
+use crate::host::Reply;
+use crate::stage::{SECRET, Stage};
 
 async fn saved() -> (Stage, String) {
     let stage = Stage::set("links").await;
@@ -66,7 +69,7 @@ async fn the_changes_are_a_zip_of_files_per_author() {
 #[tokio::test]
 async fn the_host_part_is_how_the_last_opener_found_the_server() {
     let stage = Stage::set("host").await;
-    let config = stage.config("u1").signed(&understudy::tokens::Secret::new(crate::stage::SECRET));
+    let config = stage.config("u1").signed(&Secret::new(SECRET));
     let session = stage.server().open_from(&config, "https://office.example_x.org/ds").await.unwrap();
     stage.pass(1_000).await;
     session.write("one").await.unwrap();
@@ -78,6 +81,26 @@ async fn the_host_part_is_how_the_last_opener_found_the_server() {
     assert!(url.starts_with("https://office.example%5fx.org/ds/cache/files/data/"), "{url}");
     let internal = url.replace("https://office.example%5fx.org/ds", &stage.server().url());
     assert_eq!(stage.get(&internal).await.0, 200, "the host part is not signed");
+}
+
+#[tokio::test]
+async fn the_host_part_is_taken_from_the_headers_of_a_request() {
+    let stage = Stage::set("headers").await;
+    stage.host.always(2, Reply::Error1);
+    stage.edits_and_closes("u1").await;
+    stage.pass_long().await;
+    let token = sign(&json!({"c": "getForgotten", "key": stage.key}), &Secret::new(SECRET));
+    let headers = [
+        ("x-forwarded-proto", "https, http"),
+        ("x-forwarded-host", "office.example.org, inner"),
+        ("x-forwarded-prefix", "/ds"),
+    ];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+
+    let reply = stage.raw_command(&json!({"token": token}), &headers).await;
+
+    let url = reply["url"].as_str().unwrap();
+    assert!(url.starts_with("https://office.example.org/ds/cache/files/forgotten/"), "{url}");
 }
 
 #[tokio::test]

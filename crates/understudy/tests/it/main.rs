@@ -2,6 +2,8 @@
 //!
 //! Time is a clock moved by hand wherever the test decides about time, so nothing here waits for a while.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should say so and stop")]
+
 mod answers;
 mod crashes;
 mod dropping;
@@ -12,6 +14,9 @@ mod host;
 mod info;
 mod keys;
 mod links;
+mod loading;
+mod processes;
+mod races;
 mod revival;
 mod sockets;
 mod sources;

@@ -88,7 +88,7 @@ fn to_callback(claims: &Value, key: EditorKey, status: u8) -> Callback {
         forms_data_url: text(&claims["formsdataurl"]),
         file_type: text(&claims["filetype"]),
         author_name,
-        last_save: claims["lastsave"].as_str().and_then(|at| at.parse().ok()),
+        last_save: last_save(claims, status),
         session_start: session_start(history),
         server_version: text(&history["serverVersion"]),
         history: history["changes"]
@@ -100,6 +100,14 @@ fn to_callback(claims: &Value, key: EditorKey, status: u8) -> Callback {
         users,
         ..Callback::bare(key, status)
     }
+}
+
+/// The time of the last change. A server that lost its force-save state (`notmodified` is null in a final save) sends the
+/// present time instead, which says nothing.
+fn last_save(claims: &Value, status: u8) -> Option<Timestamp> {
+    let is_unknown = matches!(status, 2 | 3) && claims["notmodified"].is_null();
+    let at = claims["lastsave"].as_str().filter(|_| !is_unknown)?;
+    at.parse().ok()
 }
 
 fn text(value: &Value) -> Option<String> {
@@ -146,7 +154,7 @@ mod tests {
     fn save() -> Value {
         json!({
             "key": "prod_12345_edit_1.k", "status": 2, "url": "http://ds/cache/x?md5=1", "filetype": "docx",
-            "users": ["u2"], "lastsave": "2026-11-15T19:20:43.000Z", "notmodified": null,
+            "users": ["u2"], "lastsave": "2026-11-15T19:20:43.000Z", "notmodified": false,
             "history": { "serverVersion": "9.3.0", "changes": [
                 { "created": "2026-11-15 19:20:01", "user": { "id": "u1", "name": "Ann" } },
                 { "created": "2026-11-15 19:20:43", "user": { "id": "u2", "name": "Ben" } },
@@ -176,6 +184,14 @@ mod tests {
         assert_eq!(callback.author_name.as_deref(), Some("Ben"));
         assert_eq!(callback.session_start.unwrap().to_string(), "2026-11-15T19:20:01Z");
         assert_eq!(callback.last_save.unwrap().to_string(), "2026-11-15T19:20:43Z");
+    }
+
+    #[test]
+    fn a_server_that_lost_its_state_does_not_know_when_the_last_change_was_made() {
+        let mut save = save();
+        save["notmodified"] = Value::Null;
+
+        assert_eq!(read(&with_header(&json!({ "payload": save })), &json!({})).unwrap().last_save, None);
     }
 
     #[test]

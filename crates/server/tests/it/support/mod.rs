@@ -1,5 +1,7 @@
 //! A stage: a real service in a temporary folder, an understudy beside it, and a client that speaks the API.
 
+pub(crate) mod browser;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use reqwest::StatusCode;
 use saveguard::app::App;
 use saveguard::clock::{Clock as _, SystemClock};
 use saveguard::config::Config;
+use saveguard::editors::onlyoffice::Tokens;
 use saveguard::http::sign_api_token;
 use saveguard::service::Service;
 use serde_json::{Value, json};
@@ -29,7 +32,7 @@ pub(crate) struct Stage {
     pub(crate) editor: Running,
     pub(crate) http: reqwest::Client,
     pub(crate) base: String,
-    folder: tempfile::TempDir,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 pub(crate) fn admin() -> Caller {
@@ -145,7 +148,7 @@ impl Stage {
     pub(crate) async fn edit(&self, id: &str, user: &str) -> Session {
         let view = self.configure(id, user, "edit").await;
         let session = self.editor.open(&view["config"]).await.unwrap();
-        assert!(matches!(session.opened().await, Opening::Ready { .. }), "the document opens");
+        assert!(matches!(session.opened().await, Opening::Ready), "the document opens");
         session
     }
 
@@ -186,6 +189,18 @@ impl Stage {
             assert!(tokio::time::Instant::now() < deadline, "waited in vain for {what}");
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    }
+
+    /// Signs claims as the Document Server does and delivers them to the callback route, in the body's token only.
+    pub(crate) async fn deliver(&self, claims: &Value) -> reqwest::Response {
+        let tokens = Tokens::new(&self.app().config.document_server.secrets);
+        let token = tokens.sign(claims, SystemClock.now(), 300);
+        self.http
+            .post(format!("{}/callback/12345", self.base))
+            .json(&json!({ "token": token }))
+            .send()
+            .await
+            .unwrap()
     }
 
     pub(crate) async fn stop(self) {

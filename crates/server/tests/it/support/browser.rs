@@ -1,0 +1,188 @@
+//! A real Chromium, driven through its own chromedriver, and the demo as a person starts it.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fantoccini::elements::Element;
+use fantoccini::{Client, ClientBuilder, Locator};
+use serde_json::json;
+
+/// Longer than anything on a page takes, even on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Chromium and its driver; both end with the test.
+pub(crate) struct Browser {
+    pub(crate) client: Client,
+    driver: Child,
+    _profile: tempfile::TempDir,
+}
+
+impl Browser {
+    pub(crate) async fn start() -> Self {
+        let profile = tempfile::tempdir().unwrap();
+        let (driver, port) = start_driver();
+        let arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-dev-shm-usage",
+            "--window-size=1280,900",
+            &format!("--user-data-dir={}", profile.path().display()),
+        ];
+        let capabilities =
+            json!({ "goog:chromeOptions": { "args": arguments, "binary": "/usr/bin/chromium" } });
+        let client = ClientBuilder::new(hyper_util::client::legacy::connect::HttpConnector::new())
+            .capabilities(capabilities.as_object().unwrap().clone())
+            .connect(&format!("http://127.0.0.1:{port}"))
+            .await
+            .unwrap();
+        Self { client, driver, _profile: profile }
+    }
+
+    /// Waits for an element.
+    pub(crate) async fn see(&self, selector: &str) -> Element {
+        let found = self.client.wait().at_most(PATIENCE).for_element(Locator::Css(selector)).await;
+        found.unwrap_or_else(|_| panic!("waited in vain to see {selector}"))
+    }
+
+    /// Waits until an element says something.
+    pub(crate) async fn read(&self, selector: &str, words: &str) {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let text = match self.client.find(Locator::Css(selector)).await {
+                Ok(element) => element.text().await.unwrap_or_default(),
+                Err(_) => String::new(),
+            };
+            if text.contains(words) {
+                return;
+            }
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "waited in vain to read `{words}` in {selector}, which says `{text}`"
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Follows a link that opens a tab, into that tab; returns the tab it came from.
+    pub(crate) async fn open_tab(&self, selector: &str) -> fantoccini::wd::WindowHandle {
+        let here = self.client.window().await.unwrap();
+        let before = self.client.windows().await.unwrap();
+        self.see(selector).await.click().await.unwrap();
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let new =
+                self.client.windows().await.unwrap().into_iter().find(|window| !before.contains(window));
+            if let Some(new) = new {
+                self.client.switch_to_window(new).await.unwrap();
+                return here;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "no tab opened");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Steps into the editor's frame and waits until it is ready.
+    pub(crate) async fn enter_editor(&self) {
+        self.see("#frame iframe").await.enter_frame().await.unwrap();
+        self.see("body[data-state=ready]").await;
+    }
+
+    /// Keeps a picture as a build result.
+    pub(crate) async fn picture(&self, name: &str) {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screens");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(format!("{name}.png")), self.client.screenshot().await.unwrap()).unwrap();
+    }
+
+    pub(crate) async fn stop(mut self) {
+        let _ = self.client.clone().close().await;
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
+
+/// Starts a driver on a port of its own choice and reads which.
+#[allow(
+    clippy::zombie_processes,
+    reason = "whoever gets the child waits for it; without a port the test is over"
+)]
+fn start_driver() -> (Child, u16) {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromedriver is installed by `cargo xtask test`");
+    let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+    for line in lines {
+        let line = line.unwrap();
+        if let Some(port) = line.strip_prefix("ChromeDriver was started successfully on port ") {
+            let port = port.trim_end_matches('.').parse().unwrap();
+            return (driver, port);
+        }
+    }
+    panic!("chromedriver did not say where it listens");
+}
+
+/// `saveguard demo`, as a person starts it.
+pub(crate) struct Demo {
+    process: Child,
+    pub(crate) link: String,
+    folder: PathBuf,
+}
+
+impl Demo {
+    pub(crate) fn start(folder: &Path) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_saveguard"))
+            .args(["demo", "--port", "0", "--folder"])
+            .arg(folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut link = String::new();
+        BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut link).unwrap();
+        if link.is_empty() {
+            let mut words = String::new();
+            process.stderr.take().unwrap().read_to_string(&mut words).unwrap();
+            panic!("the demo printed no link: {words}");
+        }
+        Self { process, link: link.trim().to_owned(), folder: folder.to_owned() }
+    }
+
+    /// Ctrl-C, then proof that what is left is consistent.
+    pub(crate) fn end(mut self) {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        assert!(self.process.wait().unwrap().success(), "Ctrl-C ends it in order");
+        let verified = Command::new(env!("CARGO_BIN_EXE_saveguard"))
+            .args(["verify", "--read-data"])
+            .env("SAVEGUARD_SERVER_DATA", self.folder.join("data"))
+            .env("SAVEGUARD_SERVER_ENVIRONMENT", "demo")
+            .output()
+            .unwrap();
+        assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stdout));
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,63 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// Kills the real service at every step under real load, and checks every promise from outside.
+///
+/// The service runs as a process of its own, a stand-in Document Server plays its editors, and everything the service
+/// keeps is held against what that server accepted, sent and was answered. Exit code 0: nothing was lost, damaged,
+/// duplicated or stuck.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    max_term_width = 110,
+    after_help = "\
+Examples:
+  torture --kills 1000 --seed 7              a long run
+  torture --kills 200 --power-loss           every kill takes the power with it
+  torture --mutant no-order-guard            one guard removed: must be found out
+  torture --all-mutants                      every guard removed in turn, and none
+  torture --short                            what CI runs, in less than three minutes"
+)]
+pub(crate) struct Arguments {
+    /// How often the service is killed.
+    #[arg(long, default_value_t = 60, value_name = "N")]
+    pub(crate) kills: u64,
+    /// Decides everything that is left to chance.
+    #[arg(long, default_value_t = 1, value_name = "S")]
+    pub(crate) seed: u64,
+    /// Print one line of JSON at the end: seed, kills, lost, damaged, duplicated, stuck.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Remove one guard of the service. The run ends at the first finding, and must have one.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) mutant: Option<String>,
+    /// Every kill takes the power with it: what was not flushed to the disk is gone.
+    #[arg(long)]
+    pub(crate) power_loss: bool,
+    /// Documents that are edited at the same time in one round.
+    #[arg(long, default_value_t = 6, value_name = "D")]
+    pub(crate) documents: usize,
+    /// Rounds that run side by side.
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    pub(crate) parallel: usize,
+    /// List the guards that can be removed.
+    #[arg(long, conflicts_with_all = ["all_mutants", "short"])]
+    pub(crate) list_mutants: bool,
+    /// Remove every guard in turn; each must be found out, and the service with all its guards must be clean.
+    #[arg(long, conflicts_with_all = ["mutant", "short"])]
+    pub(crate) all_mutants: bool,
+    /// The form for CI: 25 kills, a few with power loss, three mutants.
+    #[arg(long, conflicts_with = "mutant")]
+    pub(crate) short: bool,
+    /// Keep the folders of all rounds here. Those with findings are always kept, if not here then in a temporary folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) keep: Option<PathBuf>,
+    /// The service to torture, built with the feature `torture`. Without this it is built first.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) server: Option<PathBuf>,
+    /// Play only this round of the run, to see a finding again.
+    #[arg(long, value_name = "ROUND")]
+    pub(crate) only_round: Option<u64>,
+}

@@ -1,0 +1,173 @@
+//! What the understudy's journal says happened, arranged for questions.
+//!
+//! Guarantees: built from the journal alone, so that the service has no say in it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use understudy::journal::{Entry, Journal, Note, Whereabouts};
+use understudy::machine::{Answer, ChangeId, Verdict, status};
+
+/// A file the understudy built.
+#[derive(Debug, Clone)]
+pub(crate) struct Produced {
+    pub(crate) sha256: String,
+    pub(crate) holds: BTreeSet<String>,
+}
+
+/// One delivery of a callback.
+#[derive(Debug, Clone)]
+pub(crate) struct Delivery {
+    pub(crate) number: u64,
+    pub(crate) key: String,
+    pub(crate) status: u8,
+    /// The file it offered.
+    pub(crate) path: Option<String>,
+    pub(crate) sent_ms: u64,
+    /// When and how it was answered.
+    pub(crate) answered: Option<(u64, Answer, Verdict)>,
+}
+
+impl Delivery {
+    pub(crate) fn is_acknowledged(&self) -> bool {
+        self.answered.as_ref().is_some_and(|(.., verdict)| *verdict == Verdict::Acknowledged)
+    }
+
+    /// Whether it brought a content that an acknowledgement promises to keep.
+    pub(crate) fn brings_content(&self) -> bool {
+        matches!(self.status, status::MUST_SAVE | status::MUST_FORCE_SAVE) && self.path.is_some()
+    }
+}
+
+/// The journal, arranged.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) deliveries: BTreeMap<u64, Delivery>,
+    /// By path.
+    pub(crate) produced: HashMap<String, Produced>,
+    /// What a file holds, by its hash.
+    pub(crate) holds: HashMap<String, BTreeSet<String>>,
+    pub(crate) changes: BTreeMap<ChangeId, Whereabouts>,
+    /// Keys somebody was let into although a final save of theirs was on its way and not acknowledged: after a lost
+    /// answer the session goes on under a key that the service may have retired.
+    pub(crate) continued_keys: BTreeSet<String>,
+    pub(crate) crashes: u64,
+    pub(crate) forgotten: u64,
+}
+
+impl Facts {
+    pub(crate) fn of(journal: &Journal) -> Self {
+        let mut facts = Self { changes: journal.changes(), ..Self::default() };
+        // Per key, the deliveries of final saves that nobody has acknowledged.
+        let mut unheard: HashMap<String, BTreeSet<u64>> = HashMap::new();
+        for entry in journal.entries() {
+            facts.take(&entry, &mut unheard);
+        }
+        facts
+    }
+
+    fn take(&mut self, entry: &Entry, unheard: &mut HashMap<String, BTreeSet<u64>>) {
+        match &entry.note {
+            Note::ContentProduced { path, sha256: Some(sha256), holds, .. } => {
+                let holds: BTreeSet<String> = holds.iter().map(ToString::to_string).collect();
+                self.holds.insert(sha256.clone(), holds.clone());
+                self.produced.insert(path.clone(), Produced { sha256: sha256.clone(), holds });
+            }
+            Note::CallbackSent { delivery, body, .. } => {
+                if body.status == status::MUST_SAVE {
+                    unheard.entry(body.key.clone()).or_default().insert(*delivery);
+                }
+                let path = body.url.as_deref().and_then(folder_of).map(str::to_owned);
+                let delivery = Delivery {
+                    number: *delivery,
+                    key: body.key.clone(),
+                    status: body.status,
+                    path,
+                    sent_ms: entry.at_ms,
+                    answered: None,
+                };
+                self.deliveries.insert(delivery.number, delivery);
+            }
+            Note::CallbackAnswered { delivery, answer, verdict, .. } => {
+                let Some(known) = self.deliveries.get_mut(delivery) else { return };
+                known.answered = Some((entry.at_ms, answer.clone(), *verdict));
+                if *verdict == Verdict::Acknowledged
+                    && let Some(open) = unheard.get_mut(&known.key)
+                {
+                    open.clear();
+                }
+            }
+            Note::Opened { key, as_what, .. } if as_what == "editor" => {
+                if unheard.get(key).is_some_and(|open| !open.is_empty()) {
+                    self.continued_keys.insert(key.clone());
+                }
+            }
+            Note::CopyOpened { key, from_forgotten: true, .. } => {
+                // The service may collect the forgotten file at the same time.
+                self.continued_keys.insert(key.clone());
+            }
+            Note::Crashed => self.crashes += 1,
+            Note::ForgottenPut { .. } => self.forgotten += 1,
+            _ => {}
+        }
+    }
+
+    /// The file a delivery offered.
+    pub(crate) fn offered(&self, delivery: &Delivery) -> Option<&Produced> {
+        self.produced.get(delivery.path.as_deref()?)
+    }
+
+    /// Acknowledged deliveries that brought a content.
+    pub(crate) fn promises(&self) -> impl Iterator<Item = (&Delivery, &Produced)> {
+        let acknowledged = |delivery: &&Delivery| delivery.is_acknowledged() && delivery.brings_content();
+        self.deliveries
+            .values()
+            .filter(acknowledged)
+            .filter_map(|delivery| self.offered(delivery).map(|produced| (delivery, produced)))
+    }
+}
+
+/// `<key>_<number>` out of a link.
+fn folder_of(url: &str) -> Option<&str> {
+    url.split("/files/data/").nth(1)?.split('/').next()
+}
+
+/// The document a key of ours names.
+pub(crate) fn document_of(key: &str) -> Option<String> {
+    Some(model::EditorKey::parse(key)?.parts()?.document.to_string())
+}
+
+/// Entries that concern a key or any of some changes, as lines for people.
+pub(crate) fn lines_about(entries: &[Entry], key: Option<&str>, changes: &[String]) -> Vec<(u64, String)> {
+    let concerns = |text: &str| {
+        key.is_some_and(|key| text.contains(key)) || changes.iter().any(|id| text.contains(&format!("\"{id}\"")))
+    };
+    let mut deliveries = BTreeSet::new();
+    let mut lines = Vec::new();
+    for entry in entries {
+        let text = shorten(entry);
+        let is_answer = matches!(&entry.note, Note::CallbackAnswered { delivery, .. } if deliveries.contains(delivery));
+        if concerns(&text) || is_answer {
+            if let Note::CallbackSent { delivery, .. } = &entry.note {
+                deliveries.insert(*delivery);
+            }
+            lines.push((entry.at_ms, text));
+        }
+    }
+    lines
+}
+
+/// An entry on one line, without the links and the history nobody reads.
+fn shorten(entry: &Entry) -> String {
+    let mut value = serde_json::to_value(entry).unwrap_or_default();
+    if let Some(body) = value.get_mut("body").and_then(serde_json::Value::as_object_mut) {
+        let path = body.get("url").and_then(|url| url.as_str()).and_then(folder_of).map(str::to_owned);
+        for name in ["url", "changesurl", "history", "token", "actions"] {
+            body.remove(name);
+        }
+        if let Some(path) = path {
+            body.insert("path".to_owned(), path.into());
+        }
+    }
+    value.as_object_mut().map(|entry| entry.remove("at_ms"));
+    value.to_string()
+}

@@ -1,0 +1,116 @@
+//! From the command line to a run, and from its outcome to an exit code.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Parser as _;
+use model::Guards;
+
+use crate::arguments::Arguments;
+use crate::report::{Totals, print, tell};
+use crate::run::{Keeping, Plan, run as run_plan};
+use crate::world::DiskKind;
+use crate::{mutants, program};
+
+/// Runs the program.
+pub fn run() -> ExitCode {
+    let arguments = Arguments::parse();
+    if arguments.list_mutants {
+        Guards::MUTANTS.iter().for_each(|name| print(name));
+        return ExitCode::SUCCESS;
+    }
+    match torture(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            tell(&format!("torture: {error:#}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn torture(arguments: &Arguments) -> Result<ExitCode> {
+    let (plan, temporary) = plan(arguments)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let code = runtime.block_on(async {
+        if arguments.all_mutants {
+            mutants::run_all(&plan).await
+        } else if arguments.short {
+            mutants::run_short(&plan).await
+        } else {
+            run_once(&plan, arguments).await
+        }
+    })?;
+    if let Some(folder) = temporary {
+        leave_findings(folder);
+    }
+    Ok(code)
+}
+
+fn plan(arguments: &Arguments) -> Result<(Plan, Option<tempfile::TempDir>)> {
+    let temporary = match &arguments.keep {
+        Some(_) => None,
+        None => Some(tempfile::Builder::new().prefix("torture-").tempdir()?),
+    };
+    let folder = match (&arguments.keep, &temporary) {
+        (Some(folder), _) => {
+            std::fs::create_dir_all(folder)?;
+            folder.canonicalize()?
+        }
+        (None, Some(folder)) => folder.path().to_owned(),
+        (None, None) => PathBuf::from("."),
+    };
+    if let Some(mutant) = &arguments.mutant {
+        ensure!(Guards::without(mutant).is_some(), "there is no mutant `{mutant}`; --list-mutants lists them");
+    }
+    tell(&format!("seed {}; rounds in {}", arguments.seed, folder.display()));
+    let executable = match &arguments.server {
+        Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?,
+        None => program::build(&folder)?,
+    };
+    let needs_power_loss = arguments.mutant.as_deref().is_some_and(mutants::needs_power_loss);
+    let plan = Plan {
+        kills: arguments.kills,
+        seed: arguments.seed,
+        documents: arguments.documents,
+        disk: if arguments.power_loss || needs_power_loss { DiskKind::PowerLoss } else { DiskKind::Plain },
+        mutant: arguments.mutant.clone(),
+        executable,
+        folder,
+        parallel: arguments.parallel,
+        only_round: arguments.only_round,
+        steps: Arc::new(program::steps()?),
+        keeping: if arguments.keep.is_some() { Keeping::Everything } else { Keeping::Findings },
+    };
+    Ok((plan, temporary))
+}
+
+async fn run_once(plan: &Plan, arguments: &Arguments) -> Result<ExitCode> {
+    let totals = run_plan(plan).await?;
+    if arguments.json {
+        tell(&totals.summary());
+        print(&totals.to_json());
+    } else {
+        print(&totals.summary());
+    }
+    warn_of_steps(&totals);
+    Ok(if totals.has_findings() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn warn_of_steps(totals: &Totals) {
+    let never = totals.steps_never_reached();
+    if !never.is_empty() {
+        tell(&format!("WARNING: steps of the source that were never reached: {}", never.join(", ")));
+    }
+}
+
+/// A temporary folder goes, unless there is something to look at in it.
+fn leave_findings(folder: tempfile::TempDir) {
+    let has_findings = std::fs::read_dir(folder.path()).is_ok_and(|mut entries| {
+        entries.any(|entry| entry.is_ok_and(|entry| entry.path().is_dir()))
+    });
+    if has_findings {
+        let _ = folder.keep();
+    }
+}

@@ -1,0 +1,101 @@
+//! Mutants: the service with one guard removed. A harness that cannot tell it from the whole one proves nothing.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use model::Guards;
+
+use crate::chronicle::Class;
+use crate::report::{Totals, print, tell};
+use crate::run::{Plan, run};
+use crate::world::DiskKind;
+
+/// A mutant that lives longer than this many kills is not caught.
+const KILLS_MAX: u64 = 60;
+/// What CI plays.
+const SHORT_KILLS: u64 = 25;
+const SHORT_POWER_LOSS_KILLS: u64 = 10;
+const SHORT_MUTANTS: [&str; 3] = ["no-order-guard", "answer-before-commit", "no-collector"];
+
+/// Whether a guard's absence shows only when the power fails.
+pub(crate) fn needs_power_loss(mutant: &str) -> bool {
+    mutant == "no-fsync"
+}
+
+/// Every mutant in turn, and the whole service before them.
+pub(crate) async fn run_all(plan: &Plan) -> Result<ExitCode> {
+    let mut table = Table::default();
+    table.play("(all guards)", Plan { mutant: None, ..plan.clone() }).await?;
+    for mutant in Guards::MUTANTS {
+        table.play(mutant, of_mutant(plan, mutant)).await?;
+    }
+    Ok(table.verdict())
+}
+
+/// A little of everything.
+pub(crate) async fn run_short(plan: &Plan) -> Result<ExitCode> {
+    let mut table = Table::default();
+    table.play("(all guards)", Plan { kills: SHORT_KILLS, ..plan.clone() }).await?;
+    let power_loss = Plan { kills: SHORT_POWER_LOSS_KILLS, disk: DiskKind::PowerLoss, ..plan.clone() };
+    table.play("(all guards, power loss)", power_loss).await?;
+    for mutant in SHORT_MUTANTS {
+        table.play(mutant, of_mutant(plan, mutant)).await?;
+    }
+    Ok(table.verdict())
+}
+
+fn of_mutant(plan: &Plan, mutant: &str) -> Plan {
+    let disk = if needs_power_loss(mutant) { DiskKind::PowerLoss } else { plan.disk };
+    Plan {
+        kills: KILLS_MAX,
+        disk,
+        mutant: Some(mutant.to_owned()),
+        folder: plan.folder.join(mutant),
+        ..plan.clone()
+    }
+}
+
+/// What became of each.
+#[derive(Default)]
+struct Table {
+    rows: Vec<String>,
+    failed: bool,
+}
+
+impl Table {
+    async fn play(&mut self, name: &str, plan: Plan) -> Result<()> {
+        tell(&format!("== {name}"));
+        let totals = run(&plan).await?;
+        let is_right = totals.has_findings() == plan.mutant.is_some();
+        self.failed |= !is_right;
+        self.rows.push(row(name, &totals, verdict(&plan, is_right)));
+        Ok(())
+    }
+
+    fn verdict(&self) -> ExitCode {
+        print(&format!(
+            "{:<30} {:>6} {:>6} {:>5} {:>8} {:>11} {:>6}  verdict",
+            "mutant", "kills", "time", "lost", "damaged", "duplicated", "stuck"
+        ));
+        self.rows.iter().for_each(|row| print(row));
+        if self.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+}
+
+fn verdict(plan: &Plan, is_right: bool) -> &'static str {
+    match (plan.mutant.is_some(), is_right) {
+        (true, true) => "caught",
+        (true, false) => "NOT CAUGHT",
+        (false, true) => "clean",
+        (false, false) => "NOT CLEAN",
+    }
+}
+
+fn row(name: &str, totals: &Totals, verdict: &str) -> String {
+    let [lost, damaged, duplicated, stuck] = Class::ALL.map(|class| totals.count(class));
+    format!(
+        "{name:<30} {:>6} {:>5.0}s {lost:>5} {damaged:>8} {duplicated:>11} {stuck:>6}  {verdict}",
+        totals.kills,
+        totals.took().as_secs_f64(),
+    )
+}

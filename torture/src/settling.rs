@@ -1,0 +1,108 @@
+//! The end of a round: everybody leaves, faults are over, and the service comes to rest.
+//!
+//! Guarantees: what does not come to rest is accused as stuck, with what was left. Every document is opened for editing
+//! and closed again, which also brings back changes that only an opening can bring back.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::checking::document_of;
+use crate::chronicle::{Class, Violation};
+use crate::dice::Dice;
+use crate::load::Visitor;
+use crate::world::World;
+
+/// Recovery runs once a second, and needs two rounds for what one of them found.
+const REST_PATIENCE: Duration = Duration::from_secs(20);
+const LOOK_AGAIN: Duration = Duration::from_millis(40);
+/// How often stranded changes are looked for.
+const VISITS_MAX: u32 = 4;
+
+/// Waits until nothing is left to do anywhere. Returns whether that happened.
+pub(crate) async fn rest(world: &World) -> bool {
+    let deadline = Instant::now() + REST_PATIENCE;
+    let mut left = String::new();
+    while Instant::now() < deadline {
+        left = what_is_left(world).await;
+        if left.is_empty() {
+            return true;
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    world.chronicle.accuse(Violation::new(Class::Stuck, format!("the service does not come to rest: {left}")));
+    false
+}
+
+/// What is still going on, in words.
+async fn what_is_left(world: &World) -> String {
+    if !world.editor.is_quiet().await {
+        return "the understudy has callbacks to send".to_owned();
+    }
+    let forgotten = forgotten(world).await;
+    if !forgotten.is_empty() {
+        return format!("forgotten files are left: {}", forgotten.join(", "));
+    }
+    let Ok(status) = world.host.get("/api/v1/operations/status").await else {
+        return "the service does not answer".to_owned();
+    };
+    let owed = ["open_saves", "owed_publications"].iter().find(|name| status[**name] != 0);
+    if let Some(name) = owed {
+        return format!("{name} is {}", status[*name]);
+    }
+    match world.host.get("/api/v1/operations/lanes").await {
+        Ok(lanes) if lanes["is_empty"] == true && lanes["jobs"] == 0 => String::new(),
+        Ok(lanes) => format!("the lanes are not empty: {lanes}"),
+        Err(_) => "the service does not answer".to_owned(),
+    }
+}
+
+/// Keys whose forgotten file nobody has. One that is damaged on the server, too, stays there: its bytes are in quarantine.
+async fn forgotten(world: &World) -> Vec<String> {
+    let mut left = Vec::new();
+    for (key, state) in world.editor.keys().await {
+        let Some(sha256) = state.forgotten_sha256 else { continue };
+        let document = document_of(&key).unwrap_or_default();
+        let kept = world.host.get(&format!("/api/v1/documents/{document}/kept")).await.unwrap_or_default();
+        let rows = kept.as_array().cloned().unwrap_or_default();
+        if !rows.iter().any(|row| row["kind"] == "quarantine" && row["sha256"] == sha256.as_str()) {
+            left.push(key);
+        }
+    }
+    left
+}
+
+/// Opens and closes every document, and again those the Document Server still holds changes of.
+pub(crate) async fn visit_all(world: &Arc<World>) -> bool {
+    let mut documents: BTreeSet<String> = world.papers().into_keys().collect();
+    for visit in 0..VISITS_MAX {
+        for document in &documents {
+            visit_one(world, document, visit).await;
+        }
+        if !rest(world).await {
+            return false;
+        }
+        documents = stranded(world).await;
+        if documents.is_empty() {
+            return true;
+        }
+        world.chronicle.count("documents visited again", documents.len() as u64);
+    }
+    true
+}
+
+async fn visit_one(world: &Arc<World>, document: &str, visit: u32) {
+    let dice = Dice::of(world.setting.seed).part(&format!("visit {document}"), u64::from(visit));
+    if !Visitor::new(world, document, dice).visit().await {
+        let what = "the document cannot be opened for editing";
+        world.chronicle.accuse(Violation::new(Class::Stuck, what).of_document(document));
+    }
+}
+
+/// Documents with changes in the Document Server that nobody is working on.
+async fn stranded(world: &World) -> BTreeSet<String> {
+    let keys = world.editor.keys().await.into_iter();
+    keys.filter(|(_, state)| !state.changes.is_empty()).filter_map(|(key, _)| document_of(&key)).collect()
+}
