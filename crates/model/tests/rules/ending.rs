@@ -33,7 +33,7 @@ pub(crate) fn broken_at_rest(world: &World, setting: &Setting) -> Option<Promise
     }
     bring_back(&mut world, setting);
     let is_open = world.rows.as_slice().iter().any(|row| row.end == End::Open);
-    let is_forgotten = world.server.iter().any(|state| state.forgotten.is_some());
+    let is_forgotten = (0..3).any(|key| collecting::can_collect(&world, setting, 0, key));
     let missing = world.accepted() & !(in_sight(&world) | world.lost_by_server);
     if world.broken.is_some() {
         world.broken

@@ -49,7 +49,7 @@ fn plan_of(status: u8, path: u8) -> Plan {
 fn answer(world: &mut World, setting: &Setting, (at, row): (usize, usize), reply: Reply) {
     let post = world.posts.as_slice()[at];
     let is_too_late = post.is_late && setting.guards.late_answer_closes;
-    if reply == Reply::TryAgain || (reply == Reply::Saved && is_too_late) {
+    if reply == Reply::TryAgain || is_too_late {
         world.posts.remove(at);
         return server::hear(world, setting, post, Heard::Nothing);
     }

@@ -38,7 +38,7 @@ pub(crate) fn receive(world: &mut World, setting: &Setting, post: &Post) -> Rece
             End::Answered(answer) => Receipt::Finished(row, answer),
             End::Open | End::Expired => {
                 if !setting.adapters.keep_the_first_report {
-                    (written.last_save, written.start) = (post.last_save, post.start);
+                    (written.last_save, written.history) = (post.last_save, post.history);
                 }
                 Receipt::Unfinished(row)
             }
@@ -71,7 +71,7 @@ fn write_down(world: &mut World, post: &Post) -> u8 {
         path: post.path,
         content: post.content,
         last_save: post.last_save,
-        start: post.start,
+        history: post.history,
         ..Written::default()
     });
     number_of(world.rows.len() - 1)
@@ -93,7 +93,7 @@ pub(crate) fn commit_save(
     let mark = Mark {
         number: number_of(row),
         last_save: written.last_save,
-        start: written.start,
+        history: written.history,
         content: written.content,
     };
     let key = key_facts(world, written.key, written.content);
@@ -162,7 +162,7 @@ pub(crate) fn collect_forgotten(world: &mut World, setting: &Setting, key: u8, c
                 status: 2,
                 content,
                 last_save: last.last_save,
-                start: last.start,
+                history: last.history,
                 ..Post::default()
             },
         );
@@ -175,8 +175,10 @@ pub(crate) fn collect_forgotten(world: &mut World, setting: &Setting, key: u8, c
             finish(world, row, Reply::Saved);
         }
     }
-    world.keys[usize::from(key)].is_over = true;
-    settle(world, key);
+    if !content.is_damaged {
+        world.keys[usize::from(key)].is_over = true;
+        settle(world, key);
+    }
 }
 
 fn commit_forgotten(world: &mut World, setting: &Setting, (key, number): (u8, u8), content: Content) {
@@ -192,7 +194,7 @@ fn commit_forgotten(world: &mut World, setting: &Setting, (key, number): (u8, u8
     let ruling = rule_on_forgotten(&setting.guards, &facts, &head_facts(world, key), &found);
     // The history shows it with the times of the key's last callback; the order guard knows none.
     let last = *world.rows.as_slice().last().expect("just written down");
-    let mark = Mark { number, last_save: last.last_save, start: last.start, content };
+    let mark = Mark { number, last_save: last.last_save, history: last.history, content };
     place(world, (key, 0), ruling, mark);
     if ruling == Ruling::NewVersion {
         note_newest(world, key, SaveKind::Final, Mark { number, content, ..Mark::default() });
@@ -364,7 +366,8 @@ fn save_mark(mark: Mark) -> SaveMark {
         inbox: InboxNumber(mark.number.into()),
         last_save: moment(mark.last_save),
         digest: digest(mark.content),
-        session_start: moment(mark.start),
+        session_start: moment(mark.history.start),
+        runs: (mark.history.runs > 0).then(|| mark.history.runs.into()),
     }
 }
 
@@ -375,9 +378,9 @@ fn digest(content: Content) -> Digest {
 }
 
 /// Seconds as points in time; made once, because the search asks millions of times.
-fn moment(half: u8) -> Option<Timestamp> {
+fn moment(second: u8) -> Option<Timestamp> {
     static MOMENTS: OnceLock<Vec<Timestamp>> = OnceLock::new();
-    let of_half = |half: u8| Timestamp::from_millisecond(1_794_770_000_000 + i64::from(half) * 500).expect("in range");
-    let moments = MOMENTS.get_or_init(|| (0..=u8::MAX).map(of_half).collect());
-    (half > 0).then(|| moments[usize::from(half)])
+    let at = |second: u8| Timestamp::from_second(1_794_770_000 + i64::from(second)).expect("in range");
+    let moments = MOMENTS.get_or_init(|| (0..=u8::MAX).map(at).collect());
+    (second > 0).then(|| moments[usize::from(second)])
 }

@@ -48,7 +48,7 @@ fn env_budget() -> Budget {
         let (name, n) = part.split_once('=').unwrap();
         let n: u8 = n.parse().unwrap();
         match name {
-            "keys" => b.keys = n, "joins" => b.joins = n, "ch" => b.changes = n, "fs" => b.force_saves = n, "ties" => b.ties = n,
+            "keys" => b.keys = n, "joins" => b.joins = n, "ch" => b.changes = n, "fs" => b.force_saves = n, "au" => b.authors = n, "ties" => b.ties = n,
             "loss" => b.losses = n, "dup" => b.duplicates = n, "to" => b.timeouts = n, 
             "hc" => b.host_crashes = n, "sc" => b.server_crashes = n, "fail" => b.failures = n, "dam" => b.damages = n,
             "win" => b.windows = n, "exp" => b.expiries = n, "sw" => b.sweeps = n, "am" => b.amnesias = n,

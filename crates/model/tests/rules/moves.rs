@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::server::{Conversion, Heard};
+use crate::server::{Changed, Conversion, Heard};
 use crate::search::Setting;
 use crate::world::{Bytes, Collecting, End, KEYS, PROCESSES, Place, Post, Stage, World};
 use crate::{collecting, host, ledger, server};
@@ -11,7 +11,7 @@ use crate::{collecting, host, ledger, server};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Move {
     Join(u8),
-    Change(u8, Second),
+    Change(u8, Changed),
     ForceSave(u8),
     Leave(u8),
     PostFinal(u8, usize, Conversion),
@@ -35,13 +35,6 @@ pub(crate) enum Move {
     CollectorStep(u8),
     Confirm(u8),
     Open,
-}
-
-/// Whether a change falls into the second of the one before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Second {
-    Same,
-    Next,
 }
 
 /// Whether we see that a caller hung up.
@@ -85,9 +78,12 @@ fn of_people(world: &World, key: u8, moves: &mut Vec<Move>) {
         moves.push(Move::Join(key));
     }
     if budget.changes > 0 && server::can_change(world, key) {
-        moves.push(Move::Change(key, Second::Next));
+        moves.push(Move::Change(key, Changed::ByTheSame));
+        if budget.authors > 0 && world.made_at[0] > 0 {
+            moves.push(Move::Change(key, Changed::ByAnother));
+        }
         if budget.ties > 0 && world.made_at.contains(&world.clock) {
-            moves.push(Move::Change(key, Second::Same));
+            moves.push(Move::Change(key, Changed::InTheSameSecond));
         }
     }
     if budget.force_saves > 0 && server::can_force_save(world, key) {
@@ -128,6 +124,7 @@ fn of_network(world: &World, at: usize, moves: &mut Vec<Move>) {
     let budget = &world.budget;
     let post = world.posts.as_slice()[at];
     match post.place {
+        Place::ToHost if is_overtaking(world, &post) => {}
         Place::ToHost => {
             moves.push(Move::Arrive(at, 0));
             let is_same = |other: &Post| other.path == post.path && matches!(other.place, Place::Waiting(0, _));
@@ -154,6 +151,15 @@ fn of_network(world: &World, at: usize, moves: &mut Vec<Move>) {
             }
         }
     }
+}
+
+/// Force saves of one second cannot be told apart by their times. They come one by one, or nobody knows their order.
+fn is_overtaking(world: &World, post: &Post) -> bool {
+    let is_before = |other: &Post| {
+        let is_same_second = (other.key, other.status, other.last_save) == (post.key, 6, post.last_save);
+        is_same_second && post.status == 6 && other.path < post.path && other.place == Place::ToHost
+    };
+    world.posts.as_slice().iter().any(is_before)
 }
 
 fn of_process(world: &World, setting: &Setting, process: u8, moves: &mut Vec<Move>) {
@@ -193,7 +199,7 @@ pub(crate) fn make(world: &mut World, setting: &Setting, step: Move) {
     pay(world, step);
     match step {
         Move::Join(key) => server::join(world, setting, key),
-        Move::Change(key, second) => server::change(world, key, second == Second::Same),
+        Move::Change(key, kind) => server::change(world, key, kind),
         Move::ForceSave(key) => server::force_save(world, key),
         Move::Leave(key) => server::leave(world, setting, key),
         Move::PostFinal(key, slot, conversion) => server::post(world, (key, slot), conversion),
@@ -248,8 +254,9 @@ fn pay(world: &mut World, step: Move) {
     let budget = &mut world.budget;
     let price = match step {
         Move::Join(_) => &mut budget.joins,
-        Move::Change(_, second) => {
-            budget.ties -= u8::from(second == Second::Same);
+        Move::Change(_, kind) => {
+            budget.ties -= u8::from(kind == Changed::InTheSameSecond);
+            budget.authors -= u8::from(kind == Changed::ByAnother);
             &mut budget.changes
         }
         Move::ForceSave(_) => &mut budget.force_saves,

@@ -11,7 +11,7 @@ use model::opening::ServerKnowledge;
 
 use crate::{host, ledger};
 use crate::search::Setting;
-use crate::world::{CHANGES, Force, Place, Post, Reply, Row, Stage, Task, World};
+use crate::world::{CHANGES, Force, History, Place, Post, Reply, Row, Stage, Task, World};
 
 /// What the server hears of a callback it sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,13 +96,24 @@ pub(crate) fn can_change(world: &World, key: u8) -> bool {
     state.users > 0 && state.row == Row::Ok && world.made_at[CHANGES - 1] == 0
 }
 
-/// Somebody changes something, in this second or in the next.
-pub(crate) fn change(world: &mut World, key: u8, is_same_second: bool) {
-    if !is_same_second {
+/// Who changes something, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Changed {
+    ByTheSame,
+    ByAnother,
+    InTheSameSecond,
+}
+
+/// Somebody changes something.
+pub(crate) fn change(world: &mut World, key: u8, kind: Changed) {
+    if kind != Changed::InTheSameSecond {
         world.clock += 1;
     }
     let change = world.made_at.iter().filter(|at| **at > 0).count();
     world.made_at[change] = world.clock;
+    if kind == Changed::ByAnother {
+        world.author_changes |= 1 << change;
+    }
     let state = &mut world.server[usize::from(key)];
     state.log |= 1 << change;
     state.force = Force::Possible;
@@ -133,9 +144,9 @@ fn save_of(world: &World, key: u8) -> Post {
     Post {
         key,
         content: state.base.with(state.log),
-        last_save: 2 * world.last_time(state.log),
+        last_save: world.last_time(state.log),
         // Opened from its forgotten file, the server sends no history.
-        start: if from_forgotten { 0 } else { 2 * world.first_time(state.log) },
+        history: if from_forgotten { History::default() } else { world.history_of(state.log) },
         from_forgotten,
         ..Post::default()
     }
@@ -160,10 +171,11 @@ pub(crate) fn leave(world: &mut World, setting: &Setting, key: u8) {
         return host::note_idle(world, setting, key);
     }
     let path = world.draw_path();
+    let Post { content, history, .. } = save_of(world, key);
     let state = &mut world.server[place];
     state.row = Row::Saving;
     state.owner = path;
-    add_task(&mut state.tasks, Task { path, content: state.base.with(state.log), ..Task::default() });
+    add_task(&mut state.tasks, Task { path, content, history, ..Task::default() });
 }
 
 fn add_task(tasks: &mut [Task; 2], task: Task) {
@@ -212,15 +224,15 @@ pub(crate) fn post(world: &mut World, (key, slot): (u8, usize), conversion: Conv
     // The save delay and the conversion take seconds: what comes later has a later time.
     world.clock += 1;
     let mut post = save_of(world, key);
-    post.content = task.content;
+    (post.content, post.history) = (task.content, task.history);
     post.status = if task.failed { 3 } else { 2 };
     post.path = if task.failed { 0 } else { task.path };
     post.is_heard = true;
     if !knows_time {
-        post.last_save = 2 * world.clock + 1;
+        post.last_save = 0;
     }
     if task.failed {
-        (post.content, post.start, post.from_forgotten) = Default::default();
+        (post.content, post.history, post.from_forgotten) = Default::default();
     }
     world.posts.push(post);
 }

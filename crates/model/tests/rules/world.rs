@@ -51,14 +51,22 @@ impl Content {
     }
 }
 
+/// What the server's `history` tells of the changes in a file: nothing if it was opened from its forgotten copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub(crate) struct History {
+    /// The second of the session's first change; 0 if unknown.
+    pub(crate) start: u8,
+    /// How many runs of changes by one author; 0 if unknown.
+    pub(crate) runs: u8,
+}
+
 /// One save as the order sees it; number 0 means none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(crate) struct Mark {
     pub(crate) number: u8,
     /// The second of its last change; 0 if unknown.
     pub(crate) last_save: u8,
-    /// The second of its session's first change; 0 if unknown.
-    pub(crate) start: u8,
+    pub(crate) history: History,
     pub(crate) content: Content,
 }
 
@@ -165,6 +173,7 @@ pub(crate) enum Stage {
 pub(crate) struct Task {
     pub(crate) path: u8,
     pub(crate) content: Content,
+    pub(crate) history: History,
     pub(crate) attempt: u8,
     pub(crate) stage: Stage,
     /// The file could not be assembled: status 3, no link.
@@ -225,7 +234,7 @@ pub(crate) struct Post {
     pub(crate) path: u8,
     pub(crate) content: Content,
     pub(crate) last_save: u8,
-    pub(crate) start: u8,
+    pub(crate) history: History,
     /// The session ran on the forgotten copy.
     pub(crate) from_forgotten: bool,
     /// The server still listens for the answer.
@@ -253,7 +262,7 @@ pub(crate) struct Written {
     pub(crate) path: u8,
     pub(crate) content: Content,
     pub(crate) last_save: u8,
-    pub(crate) start: u8,
+    pub(crate) history: History,
     pub(crate) end: End,
     /// Fifteen minutes passed: its link is dead and its identity no longer counts.
     pub(crate) is_old: bool,
@@ -357,6 +366,8 @@ pub(crate) struct Budget {
     pub(crate) joins: u8,
     pub(crate) changes: u8,
     pub(crate) force_saves: u8,
+    /// Changes by somebody else than the one before.
+    pub(crate) authors: u8,
     /// Two changes may fall into one second.
     pub(crate) ties: u8,
     /// Callbacks or answers that get lost.
@@ -390,6 +401,8 @@ pub(crate) struct World {
     pub(crate) clock: u8,
     /// When each change was made; 0 if not yet.
     pub(crate) made_at: [u8; CHANGES],
+    /// The changes by another author than the one before.
+    pub(crate) author_changes: u8,
     /// Changes the server lost by itself: nobody can promise those.
     pub(crate) lost_by_server: u8,
     /// Paths drawn so far.
@@ -450,9 +463,13 @@ impl World {
         (0..count).fold(0, |set, change| set | 1 << change)
     }
 
-    /// The second of the first of these changes; 0 if there is none.
-    pub(crate) fn first_time(&self, changes: u8) -> u8 {
-        self.made_at.get(changes.trailing_zeros() as usize).copied().unwrap_or(0)
+    /// What a history of these changes says.
+    pub(crate) fn history_of(&self, changes: u8) -> History {
+        let Some(first) = changes.checked_ilog2().map(|_| changes.trailing_zeros()) else {
+            return History::default();
+        };
+        let turns = (self.author_changes & changes & !(1 << first)).count_ones();
+        History { start: self.made_at[first as usize], runs: u8::try_from(turns + 1).expect("few changes") }
     }
 
     /// The second of the last of these changes; 0 if there is none.
