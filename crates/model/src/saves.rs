@@ -308,12 +308,12 @@ fn still_contains(key: &KeyFacts, earlier: &SaveMark, save: &SaveMark) -> bool {
     if earlier.digest == save.digest {
         return true;
     }
-    let began_later = match (earlier.session_start, save.session_start) {
-        (Some(earlier), Some(later)) => later > earlier,
+    let is_another_session = match (earlier.session_start, save.session_start) {
+        (Some(earlier), Some(later)) => later != earlier,
         // Opened from its forgotten file, which holds all that came before, the server sends no history.
         _ => false,
     };
-    !began_later && !key.base_fetched_again
+    !is_another_session && !key.base_fetched_again
 }
 
 /// Decides what happens to a forgotten file of a key.
