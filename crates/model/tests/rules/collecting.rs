@@ -1,32 +1,42 @@
 //! Collecting forgotten files and finishing keys, as `server/src/recovering/{forgotten,keys}.rs` do it.
 //!
 //! Ask the server, fetch, store, commit, delete there, retire: other people's moves fit between any two of these.
+//!
+//! Guarantees: a save that came after the question stops the commit; what is deleted at the server is what was committed.
+//! Does not do: keys of other installations or of documents we do not have.
 
 use model::opening::may_collect_forgotten;
 
 use crate::ledger;
 use crate::search::Setting;
-use crate::world::{Asked, Collecting, Standing, World};
+use crate::world::{Aim, Asked, Collecting, Content, Standing, Stored, World};
 
 /// Whether the collector would find something under this key.
 pub(crate) fn can_collect(world: &World, setting: &Setting, process: u8, key: u8) -> bool {
     let is_idle = world.collecting[usize::from(process)] == Collecting::Idle;
     let is_known = world.keys[usize::from(key)].standing != Standing::NotIssued;
-    let is_there = world.server[usize::from(key)].forgotten.is_some();
+    let is_there =
+        world.server[usize::from(key)].forgotten.is_some_and(|content| is_news(world, key, content));
     setting.guards.collector && is_idle && is_known && is_there && may_collect_forgotten(world.info(key))
+}
+
+/// A damaged file stays with the server; looking at it once more changes nothing.
+fn is_news(world: &World, key: u8, content: Content) -> bool {
+    let is_it = |stored: &Stored| (stored.key, stored.content) == (key + 1, content);
+    !(content.is_damaged && world.stored.as_slice().iter().any(is_it))
 }
 
 /// Asks about a forgotten file and fetches it.
 pub(crate) fn begin_collecting(world: &mut World, process: u8, key: u8) {
-    fetch(world, process, key, false);
+    fetch(world, process, key, Aim::Collect);
 }
 
-fn fetch(world: &mut World, process: u8, key: u8, is_finishing: bool) {
+fn fetch(world: &mut World, process: u8, key: u8, aim: Aim) {
     let saves_received = world.keys[usize::from(key)].saves_received;
-    let asked = Asked { key, saves_received, is_finishing };
+    let asked = Asked { key, saves_received, aim };
     world.collecting[usize::from(process)] = match world.server[usize::from(key)].forgotten {
         Some(content) => Collecting::Fetched(asked, content),
-        None if is_finishing => Collecting::Retire(asked),
+        None if aim == Aim::Finish => Collecting::Retire(asked),
         None => Collecting::Idle,
     };
 }
@@ -51,7 +61,7 @@ pub(crate) fn begin_finishing(world: &mut World, key: u8) {
 pub(crate) fn finish(world: &mut World, process: u8, key: u8) {
     let row = &world.keys[usize::from(key)];
     if row.standing == Standing::Live && may_collect_forgotten(world.info(key)) {
-        fetch(world, process, key, true);
+        fetch(world, process, key, Aim::Finish);
     }
 }
 
@@ -61,7 +71,7 @@ pub(crate) fn step(world: &mut World, setting: &Setting, process: u8) {
         Collecting::Idle => return,
         Collecting::Fetched(asked, content) => {
             let has_moved_on = world.keys[usize::from(asked.key)].saves_received != asked.saves_received;
-            if setting.adapters.collect_only_if_nothing_came && has_moved_on {
+            if has_moved_on {
                 Collecting::Idle
             } else {
                 ledger::collect_forgotten(world, setting, asked.key, content);
@@ -69,8 +79,8 @@ pub(crate) fn step(world: &mut World, setting: &Setting, process: u8) {
             }
         }
         Collecting::Committed(asked, content) => {
-            delete(world, setting, asked.key, content);
-            if asked.is_finishing { Collecting::Retire(asked) } else { Collecting::Idle }
+            delete(world, asked.key, content);
+            if asked.aim == Aim::Finish { Collecting::Retire(asked) } else { Collecting::Idle }
         }
         Collecting::Retire(asked) => {
             ledger::retire_key(world, asked.key, asked.saves_received);
@@ -80,29 +90,11 @@ pub(crate) fn step(world: &mut World, setting: &Setting, process: u8) {
     world.collecting[usize::from(process)] = next;
 }
 
-/// `deleteForgotten` deletes whatever lies there by now.
-fn delete(world: &mut World, setting: &Setting, key: u8, content: crate::world::Content) {
+/// `deleteForgotten` deletes whatever lies there by now, so it is looked at once more. A damaged file stays: it may be
+/// whole on the server.
+fn delete(world: &mut World, key: u8, content: Content) {
     let forgotten = &mut world.server[usize::from(key)].forgotten;
-    if setting.adapters.look_before_deleting && *forgotten != Some(content) {
-        return;
-    }
-    *forgotten = None;
-}
-
-/// Whether recovery would ask the server once more about this retired key.
-pub(crate) fn can_confirm(world: &World, setting: &Setting, key: u8) -> bool {
-    let row = &world.keys[usize::from(key)];
-    setting.adapters.confirm_retirement && row.standing == Standing::Retired && !row.is_confirmed
-}
-
-/// Asks the server about a key that was retired because a 0 was sent: did it hear?
-pub(crate) fn confirm(world: &mut World, key: u8) {
-    let knowledge = world.info(key);
-    let is_other_live = world.live_key().is_some();
-    let row = &mut world.keys[usize::from(key)];
-    if may_collect_forgotten(knowledge) {
-        row.is_confirmed = true;
-    } else if !is_other_live {
-        row.standing = Standing::Live;
+    if *forgotten == Some(content) && !content.is_damaged {
+        *forgotten = None;
     }
 }

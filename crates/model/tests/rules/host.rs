@@ -4,6 +4,7 @@
 //! that work ends. A crash between any two steps forgets the work and cuts the callers off; the rows stay.
 //!
 //! Guarantees: what must hold when an answer leaves is watched here, in [`answer`].
+//! Does not do: decide. Plans, rulings and answers are asked of `model`; fetching, checking and storing are one step.
 
 use model::callbacks::{AsideReason, HasUrl, Plan, plan_for};
 use model::saves::SomeoneWaits;
@@ -51,13 +52,10 @@ fn answer(world: &mut World, setting: &Setting, (at, row): (usize, usize), reply
     let is_too_late = post.is_late && setting.guards.late_answer_closes;
     if reply == Reply::TryAgain || is_too_late {
         world.posts.remove(at);
-        return server::hear(world, setting, post, Heard::Nothing);
+        return server::hear(world, post, Heard::Nothing);
     }
     if reply == Reply::Saved {
-        let is_recorded = matches!(post.place, Place::ToHost);
-        if is_recorded || setting.adapters.acknowledge_every_zero {
-            ledger::acknowledge(world, row);
-        }
+        ledger::acknowledge(world, row);
         watch_what_a_zero_promises(world, &post);
     }
     // Nothing depends on when exactly the server hears about a force save.
@@ -65,7 +63,7 @@ fn answer(world: &mut World, setting: &Setting, (at, row): (usize, usize), reply
         world.posts.as_mut_slice()[at].place = Place::ToServer(reply);
     } else {
         world.posts.remove(at);
-        server::hear(world, setting, post, Heard::Answer(reply));
+        server::hear(world, post, Heard::Answer(reply));
     }
 }
 
@@ -143,7 +141,7 @@ pub(crate) fn waits_for(post: &Post, process: u8, row: usize) -> bool {
 }
 
 /// A process ends, whatever it was doing, and starts again with nothing.
-pub(crate) fn crash(world: &mut World, setting: &Setting, process: u8) {
+pub(crate) fn crash(world: &mut World, process: u8) {
     world.collecting[usize::from(process)] = Collecting::Idle;
     for row in world.rows.as_mut_slice() {
         if row.bytes == Bytes::Coming(process) {
@@ -153,7 +151,7 @@ pub(crate) fn crash(world: &mut World, setting: &Setting, process: u8) {
     let is_there = |post: &Post| matches!(post.place, Place::Waiting(at, _) if at == process);
     while let Some(at) = world.posts.as_slice().iter().position(is_there) {
         let post = world.posts.remove(at);
-        server::hear(world, setting, post, Heard::Nothing);
+        server::hear(world, post, Heard::Nothing);
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Guarantees: facts are read here, decisions are asked of the real rules of `model`, and what they say is written down.
 //! Promises about a single step (the head keeps its content, one content per save …) are watched here.
+//! Does not do: labels, audit, SQL. What a transaction sees and writes is all that matters to the rules.
 
 use std::sync::OnceLock;
 
@@ -33,15 +34,10 @@ pub(crate) fn receive(world: &mut World, setting: &Setting, post: &Post) -> Rece
     if setting.guards.inbox
         && let Some(row) = find_repeat(world, post)
     {
-        let written = &mut world.rows.as_mut_slice()[row];
-        return match written.end {
+        // What the first delivery said of its save stays: a repeat may carry the time of a newer change.
+        return match world.rows.as_slice()[row].end {
             End::Answered(answer) => Receipt::Finished(row, answer),
-            End::Open | End::Expired => {
-                if !setting.adapters.keep_the_first_report {
-                    (written.last_save, written.history) = (post.last_save, post.history);
-                }
-                Receipt::Unfinished(row)
-            }
+            End::Open | End::Expired => Receipt::Unfinished(row),
         };
     }
     let number = write_down(world, post);

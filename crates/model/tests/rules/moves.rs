@@ -1,11 +1,12 @@
 //! Every single thing that can happen next, who does it, and how often the budget allows it.
+//!
+//! Guarantees: whatever can happen is listed, unless another listed move leads to an equal world.
+//! Does not do: the happening itself; that is with whoever it happens to.
 
-use std::fmt;
-
-use crate::server::{Changed, Conversion, Heard};
 use crate::search::Setting;
+use crate::server::{Changed, Conversion, Heard};
 use crate::world::{Bytes, Collecting, End, KEYS, PROCESSES, Place, Post, Stage, World};
-use crate::{collecting, host, ledger, server};
+use crate::{collecting, host, server};
 
 /// One thing that happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +34,6 @@ pub(crate) enum Move {
     Collect(u8, u8),
     Settle(u8, u8),
     CollectorStep(u8),
-    Confirm(u8),
     Open,
 }
 
@@ -54,22 +54,15 @@ pub(crate) fn possible(world: &World, setting: &Setting, moves: &mut Vec<Move>) 
         moves.push(Move::ServerDies);
     }
     for at in 0..world.posts.len() {
-        of_network(world, at, moves);
+        of_network(world, setting, at, moves);
     }
     for process in 0..2 {
         of_process(world, setting, process, moves);
     }
-    for key in 0..3 {
-        if collecting::can_confirm(world, setting, key) {
-            moves.push(Move::Confirm(key));
-        }
-    }
     if world.budget.expiries > 0 && host::can_links_die(world) {
         moves.push(Move::LinksDie);
     }
-    if setting.somebody_opens {
-        moves.push(Move::Open);
-    }
+    moves.push(Move::Open);
 }
 
 fn of_people(world: &World, key: u8, moves: &mut Vec<Move>) {
@@ -120,14 +113,15 @@ fn of_server(world: &World, key: u8, moves: &mut Vec<Move>) {
     }
 }
 
-fn of_network(world: &World, at: usize, moves: &mut Vec<Move>) {
+fn of_network(world: &World, setting: &Setting, at: usize, moves: &mut Vec<Move>) {
     let budget = &world.budget;
     let post = world.posts.as_slice()[at];
     match post.place {
-        Place::ToHost if is_overtaking(world, &post) => {}
+        Place::ToHost if !setting.seconds_are_swapped && is_overtaking(world, &post) => {}
         Place::ToHost => {
             moves.push(Move::Arrive(at, 0));
-            let is_same = |other: &Post| other.path == post.path && matches!(other.place, Place::Waiting(0, _));
+            let is_same =
+                |other: &Post| other.path == post.path && matches!(other.place, Place::Waiting(0, _));
             // Otherwise it makes no difference which process takes it.
             if budget.host_crashes > 0 || world.posts.as_slice().iter().any(is_same) {
                 moves.push(Move::Arrive(at, 1));
@@ -210,12 +204,11 @@ pub(crate) fn make(world: &mut World, setting: &Setting, step: Move) {
         Move::Work(process, row) => host::work(world, setting, process, row),
         Move::StoreLate(row) => host::store_late(world, row),
         Move::Recover(process, row) => host::recover(world, setting, process, row),
-        Move::HostCrashes(process) => host::crash(world, setting, process),
+        Move::HostCrashes(process) => host::crash(world, process),
         Move::LinksDie => host::let_links_die(world),
         Move::Collect(process, key) => collecting::begin_collecting(world, process, key),
         Move::Settle(process, key) => collecting::finish(world, process, key),
         Move::CollectorStep(process) => collecting::step(world, setting, process),
-        Move::Confirm(key) => collecting::confirm(world, key),
         Move::Open => drop(host::open(world, setting)),
         _ => on_the_wire(world, setting, step),
     }
@@ -233,16 +226,16 @@ fn on_the_wire(world: &mut World, setting: &Setting, step: Move) {
         Move::HangUp(at, Noticed::No) => {
             let post = world.posts.as_slice()[at];
             world.posts.as_mut_slice()[at].is_heard = false;
-            server::hear(world, setting, post, Heard::Nothing);
+            server::hear(world, post, Heard::Nothing);
         }
         Move::LoseCallback(at) | Move::LoseAnswer(at) | Move::HangUp(at, Noticed::Yes) => {
             let post = world.posts.remove(at);
-            server::hear(world, setting, post, Heard::Nothing);
+            server::hear(world, post, Heard::Nothing);
         }
         Move::HearAnswer(at) => {
             let post = world.posts.remove(at);
             if let Place::ToServer(reply) = post.place {
-                server::hear(world, setting, post, Heard::Answer(reply));
+                server::hear(world, post, Heard::Answer(reply));
             }
         }
         _ => {}
@@ -276,40 +269,6 @@ fn pay(world: &mut World, step: Move) {
         _ => return,
     };
     *price -= 1;
-}
-
-/// A move in the world it is made in, for people.
-pub(crate) struct Told<'a>(pub(crate) &'a World, pub(crate) Move);
-
-impl fmt::Display for Told<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(world, step) = *self;
-        let post = |at: usize| {
-            let post = world.posts.as_slice()[at];
-            format!("{} of key {} (changes {:04b}, path {})", post.status, post.key, post.content.holds, post.path)
-        };
-        let row = |row: usize| {
-            let written = world.rows.as_slice()[row];
-            format!("row {} ({} of key {})", ledger::number_of(row), written.status, written.key)
-        };
-        match step {
-            Move::Arrive(at, process) => write!(out, "{} arrives at process {process}", post(at)),
-            Move::LoseCallback(at) => write!(out, "{} gets lost", post(at)),
-            Move::Duplicate(at) => write!(out, "{} is doubled on the way", post(at)),
-            Move::HangUp(at, noticed) => write!(out, "the caller of {} hangs up (noticed: {noticed:?})", post(at)),
-            Move::HearAnswer(at) => {
-                write!(out, "the server hears the answer to {}: {:?}", post(at), world.posts.as_slice()[at].place)
-            }
-            Move::LoseAnswer(at) => write!(out, "the answer to {} gets lost", post(at)),
-            Move::Work(process, at) => write!(out, "process {process} finishes {}", row(at)),
-            Move::Recover(_, at) => write!(out, "recovery finishes {}", row(at)),
-            Move::CollectorStep(process) => {
-                let collecting = world.collecting[usize::from(process)];
-                write!(out, "process {process} goes on collecting from {collecting:?}")
-            }
-            _ => write!(out, "{step:?}"),
-        }
-    }
 }
 
 const _: () = assert!(KEYS == 3 && PROCESSES == 2, "`possible` counts them");

@@ -2,6 +2,9 @@
 //!
 //! Promises about a step are watched where the step is made ([`World::breaks`]); promises about a state are checked in
 //! [`broken_in`]; promises about the end are checked by letting everything come to rest (`ending.rs`).
+//!
+//! Guarantees: the promises are those of DESIGN.md section 6 that a model without bytes can break.
+//! Does not do: performance, limits, submissions.
 
 use std::fmt;
 
@@ -15,7 +18,7 @@ pub(crate) enum Promise {
     AnAnsweredSaveIsKept,
     NoChangeIsNowhere,
     TheHeadKeepsItsContent,
-    TheHeadIsSound,
+    FilesAreSound,
     OneContentPerSave,
     OneLiveKey,
     AFailedSaveIsNeverConfirmed,
@@ -30,10 +33,12 @@ pub(crate) enum Promise {
 impl fmt::Display for Promise {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Self::AnAnsweredSaveIsKept => "a save answered 0 is a version, a checkpoint or a kept copy, and its bytes are there",
+            Self::AnAnsweredSaveIsKept => {
+                "a save answered 0 is a version, a checkpoint or a kept copy, and its bytes are there"
+            }
             Self::NoChangeIsNowhere => "no accepted change is nowhere",
             Self::TheHeadKeepsItsContent => "the head never loses what it held",
-            Self::TheHeadIsSound => "no change is in the head twice, and the head is no damaged file",
+            Self::FilesAreSound => "no file holds a change twice, and the head is no damaged one",
             Self::OneContentPerSave => "one content per save, however often it is delivered",
             Self::OneLiveKey => "at most one edit key is live",
             Self::AFailedSaveIsNeverConfirmed => "status 3 is never answered 0",
@@ -55,11 +60,11 @@ pub(crate) fn broken_in(world: &World, setting: &Setting) -> Option<Promise> {
     let head = world.head.mark.content;
     if world.keys.iter().filter(|key| key.standing == Standing::Live).count() > 1 {
         Some(Promise::OneLiveKey)
-    } else if head.twice != 0 || head.is_damaged {
-        Some(Promise::TheHeadIsSound)
+    } else if head.is_damaged || world.stored.as_slice().iter().any(|stored| stored.content.twice != 0) {
+        Some(Promise::FilesAreSound)
     } else if is_a_row_naked(world) {
         Some(Promise::AnAnsweredSaveIsKept)
-    } else if world.accepted() & !(somewhere(world, setting) | world.lost_by_server) != 0 {
+    } else if world.accepted() & !(somewhere(world) | world.lost_by_server) != 0 {
         Some(Promise::NoChangeIsNowhere)
     } else if ending::is_quiet(world) {
         ending::broken_at_rest(world, setting)
@@ -74,7 +79,7 @@ fn is_a_row_naked(world: &World) -> bool {
 }
 
 /// The changes that can still be found: by us, or at the server where we would look or it would send.
-fn somewhere(world: &World, setting: &Setting) -> u8 {
+fn somewhere(world: &World) -> u8 {
     let with = |set: u8, content: Content| set | content.holds;
     let stored = world.stored.as_slice().iter().map(|stored| stored.content).fold(0, with);
     let is_open = |end: End| end == End::Open;
@@ -82,8 +87,7 @@ fn somewhere(world: &World, setting: &Setting) -> u8 {
     let rows = rows.map(|row| row.content).fold(0, with);
     let at_server = (0..).zip(&world.server).fold(0, |set, (key, state): (usize, _)| {
         let row = &world.keys[key];
-        let is_asked_about = setting.adapters.confirm_retirement && !row.is_confirmed;
-        let is_findable = row.standing == Standing::Live || is_asked_about || state.users > 0;
+        let is_findable = row.standing == Standing::Live || state.users > 0;
         let log = if is_findable { state.log } else { 0 };
         let tasks = state.tasks.iter().filter(|task| !task.failed).map(|task| task.content).fold(0, with);
         set | log | tasks | state.forgotten.map_or(0, |content| content.holds)

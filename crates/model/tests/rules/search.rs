@@ -1,40 +1,35 @@
 //! Breadth first through every world that can be reached, until a promise breaks or nothing is left.
 //!
 //! Guarantees: no world is looked at twice, none is left out; a trace that is found is as short as any.
-//! A world is compared as a whole, never by its hash alone.
+//! A world is compared as a whole, never by its hash alone. There are at most [`STATES_MAX`] of them.
+//! Does not do: threads. The tests run several searches side by side.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use model::Guards;
 
-use crate::moves::{self, Move, Told};
+use crate::moves::{self, Move};
 use crate::promises::{self, Promise};
+use crate::telling::Told;
 use crate::world::World;
+
+/// How often the server repeats a final save before it forgets it. It does three times; once shows the same.
+pub(crate) const REPEATS: u8 = 1;
+
+/// A world that needs more is too large for a test: some 200 MB.
+const STATES_MAX: usize = 300_000;
 
 /// What stands in a search.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
     pub(crate) guards: Guards,
-    pub(crate) adapters: Adapters,
-    /// How often the server repeats a final save before it forgets it.
-    pub(crate) retries: u8,
-    /// Whether people ask us for a key while things happen.
-    pub(crate) somebody_opens: bool,
     /// Whether recovery takes up rows that another process is working on.
     pub(crate) recovery_is_eager: bool,
     /// Whether a repeat of a final save survives that its key is opened again.
     pub(crate) repeats_linger: bool,
-}
-
-/// What the adapters must do beside asking the rules.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Adapters {
-    pub(crate) acknowledge_every_zero: bool,
-    pub(crate) look_before_deleting: bool,
-    pub(crate) keep_the_first_report: bool,
-    pub(crate) confirm_retirement: bool,
-    pub(crate) collect_only_if_nothing_came: bool,
+    /// Whether force saves of one second may overtake each other.
+    pub(crate) seconds_are_swapped: bool,
 }
 
 /// What a search came to.
@@ -116,6 +111,7 @@ impl Seen {
         if self.index[slot] != 0 {
             return false;
         }
+        assert!(self.worlds.len() < STATES_MAX, "this budget makes the world too large");
         self.worlds.push(world);
         self.parents.push(u32::try_from(parent).expect("fewer worlds than that"));
         self.index[slot] = u32::try_from(self.worlds.len()).expect("fewer worlds than that");
@@ -125,7 +121,7 @@ impl Seen {
     /// Where the world is, or would be.
     fn slot_of(&self, world: &World) -> usize {
         let mask = self.index.len() - 1;
-        let mut slot = hash_of(world) & mask;
+        let mut slot = first_slot(world, self.index.len());
         while let Some(place) = (self.index[slot] as usize).checked_sub(1) {
             if self.worlds[place] == *world {
                 return slot;
@@ -136,12 +132,12 @@ impl Seen {
     }
 
     fn grow(&mut self) {
-        let mask = self.index.len() * 2 - 1;
-        self.index = vec![0; mask + 1];
+        let size = self.index.len() * 2;
+        self.index = vec![0; size];
         for (place, world) in (1..).zip(&self.worlds) {
-            let mut slot = hash_of(world) & mask;
+            let mut slot = first_slot(world, size);
             while self.index[slot] != 0 {
-                slot = (slot + 1) & mask;
+                slot = (slot + 1) & (size - 1);
             }
             self.index[slot] = place;
         }
@@ -195,18 +191,12 @@ impl Hasher for Quick {
     fn write_u64(&mut self, word: u64) {
         self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
     }
-
-    fn write_isize(&mut self, word: isize) {
-        self.write_u64(word as u64);
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
 }
 
-fn hash_of(world: &World) -> usize {
+/// Where a world is looked for first in an index of this size, a power of two.
+fn first_slot(world: &World, size: usize) -> usize {
     let mut hasher = Quick::default();
     world.hash(&mut hasher);
-    hasher.finish() as usize
+    let mask = size as u64 - 1;
+    usize::try_from(hasher.finish() & mask).expect("less than the size")
 }

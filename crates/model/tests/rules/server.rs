@@ -9,9 +9,9 @@
 
 use model::opening::ServerKnowledge;
 
-use crate::{host, ledger};
-use crate::search::Setting;
+use crate::search::{REPEATS, Setting};
 use crate::world::{CHANGES, Force, History, Place, Post, Reply, Row, Stage, Task, World};
+use crate::{host, ledger};
 
 /// What the server hears of a callback it sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -238,13 +238,13 @@ pub(crate) fn post(world: &mut World, (key, slot): (u8, usize), conversion: Conv
 }
 
 /// The server hears an answer to a callback, or that there will be none.
-pub(crate) fn hear(world: &mut World, setting: &Setting, post: Post, heard: Heard) {
+pub(crate) fn hear(world: &mut World, post: Post, heard: Heard) {
     if !post.is_heard {
         return;
     }
     match post.status {
         6 => hear_force_save(world, post, heard),
-        2 | 3 => hear_final_save(world, setting, post, heard),
+        2 | 3 => hear_final_save(world, post, heard),
         _ => {}
     }
 }
@@ -258,10 +258,11 @@ fn hear_force_save(world: &mut World, post: Post, heard: Heard) {
     }
 }
 
-fn hear_final_save(world: &mut World, setting: &Setting, post: Post, heard: Heard) {
+fn hear_final_save(world: &mut World, post: Post, heard: Heard) {
     let state = &mut world.server[usize::from(post.key)];
     let is_posted = |task: &Task| task.stage == Stage::Posted && task.path > 0;
-    let is_it = |task: &Task| is_posted(task) && if task.failed { post.path == 0 } else { task.path == post.path };
+    let is_it =
+        |task: &Task| is_posted(task) && if task.failed { post.path == 0 } else { task.path == post.path };
     let Some(slot) = state.tasks.iter().position(is_it) else { return };
     let task = state.tasks[slot];
     state.tasks[slot] = Task::default();
@@ -279,7 +280,7 @@ fn hear_final_save(world: &mut World, setting: &Setting, post: Post, heard: Hear
         state.row = Row::Saving;
     }
     let is_worth_a_repeat = heard != Heard::Answer(Reply::NotSaved);
-    if is_worth_a_repeat && task.attempt < setting.retries {
+    if is_worth_a_repeat && task.attempt < REPEATS {
         state.tasks[slot] = Task { attempt: task.attempt + 1, stage: Stage::Pause, ..task };
     }
     state.tasks.sort_unstable_by(|one, other| other.cmp(one));
@@ -325,7 +326,8 @@ fn forget_unheard_replies(world: &mut World) {
 
 /// Whether the time can come when a spent key is revived: nothing stays on the wire for minutes.
 pub(crate) fn can_grow_old(world: &World, key: u8) -> bool {
-    let is_moving = |post: &Post| post.key == key && post.is_heard && !matches!(post.place, Place::Waiting(..));
+    let is_moving =
+        |post: &Post| post.key == key && post.is_heard && !matches!(post.place, Place::Waiting(..));
     world.server[usize::from(key)].row == Row::Spent && !world.posts.as_slice().iter().any(is_moving)
 }
 

@@ -11,6 +11,10 @@
 use model::callbacks::Answer;
 use model::opening::ServerKnowledge;
 
+use crate::few::Few;
+use crate::promises::Promise;
+use crate::worlds::Budget;
+
 /// Keys that can be issued.
 pub(crate) const KEYS: usize = 3;
 /// Our processes.
@@ -68,59 +72,6 @@ pub(crate) struct Mark {
     pub(crate) last_save: u8,
     pub(crate) history: History,
     pub(crate) content: Content,
-}
-
-/// A list of few things, kept in place. Unused places hold the default, so that equal lists are equal values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Few<T, const N: usize> {
-    items: [T; N],
-    count: u8,
-}
-
-impl<T: Copy + Default, const N: usize> Default for Few<T, N> {
-    fn default() -> Self {
-        Self { items: [T::default(); N], count: 0 }
-    }
-}
-
-impl<T: Copy + Default + Ord, const N: usize> Few<T, N> {
-    pub(crate) fn len(&self) -> usize {
-        usize::from(self.count)
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
-        self.len() == N
-    }
-
-    pub(crate) fn push(&mut self, item: T) {
-        assert!(!self.is_full(), "the world is too small for this budget: raise the limit");
-        let count = self.len();
-        self.items[count] = item;
-        self.count += 1;
-    }
-
-    pub(crate) fn remove(&mut self, at: usize) -> T {
-        let removed = self.items[at];
-        let count = self.len();
-        self.items.copy_within(at + 1..count, at);
-        self.items[count - 1] = T::default();
-        self.count -= 1;
-        removed
-    }
-
-    pub(crate) fn sort(&mut self) {
-        let count = self.len();
-        self.items[..count].sort_unstable();
-    }
-
-    pub(crate) fn as_slice(&self) -> &[T] {
-        &self.items[..self.len()]
-    }
-
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
-        let count = self.len();
-        &mut self.items[..count]
-    }
 }
 
 /// The state of a key's row at the Document Server.
@@ -310,8 +261,6 @@ pub(crate) struct KeyRow {
     pub(crate) has_first_save: bool,
     pub(crate) base_fetched_again: bool,
     pub(crate) is_settled: bool,
-    /// The server said that it holds nothing under this retired key.
-    pub(crate) is_confirmed: bool,
     /// How many callbacks had been written down when it was issued.
     pub(crate) issued_after: u8,
     /// Somebody holds a configuration for it and may open it at any time.
@@ -347,8 +296,16 @@ pub(crate) enum Collecting {
 pub(crate) struct Asked {
     pub(crate) key: u8,
     pub(crate) saves_received: u8,
-    /// Whether the key is retired in the end, and not only its file collected.
-    pub(crate) is_finishing: bool,
+    pub(crate) aim: Aim,
+}
+
+/// What a process wants with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Aim {
+    /// Its forgotten file.
+    Collect,
+    /// The same, and to retire it in the end.
+    Finish,
 }
 
 /// What an opener learnt from the server.
@@ -357,40 +314,6 @@ pub(crate) struct Knowledge {
     pub(crate) key: u8,
     pub(crate) saves_received: u8,
     pub(crate) server: ServerKnowledge,
-}
-
-/// How often each thing may still happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Budget {
-    pub(crate) keys: u8,
-    pub(crate) joins: u8,
-    pub(crate) changes: u8,
-    pub(crate) force_saves: u8,
-    /// Changes by somebody else than the one before.
-    pub(crate) authors: u8,
-    /// Two changes may fall into one second.
-    pub(crate) ties: u8,
-    /// Callbacks or answers that get lost.
-    pub(crate) losses: u8,
-    pub(crate) duplicates: u8,
-    /// A caller hangs up, waits longer than we let it, or its file cannot be fetched just now.
-    pub(crate) timeouts: u8,
-    /// One of our processes ends at any step.
-    pub(crate) host_crashes: u8,
-    /// The Document Server is killed.
-    pub(crate) server_crashes: u8,
-    /// Saves that the server cannot assemble: status 3.
-    pub(crate) failures: u8,
-    /// Files that come out damaged.
-    pub(crate) damages: u8,
-    /// A spent key gets old enough to be revived.
-    pub(crate) windows: u8,
-    /// Fifteen minutes pass: links die.
-    pub(crate) expiries: u8,
-    /// A cached row expires.
-    pub(crate) sweeps: u8,
-    /// The server loses what it had under a key.
-    pub(crate) amnesias: u8,
 }
 
 /// Everything.
@@ -418,7 +341,7 @@ pub(crate) struct World {
     /// What each process is doing about forgotten files and finished keys.
     pub(crate) collecting: [Collecting; PROCESSES],
     pub(crate) knowledge: Option<Knowledge>,
-    pub(crate) broken: Option<crate::promises::Promise>,
+    pub(crate) broken: Option<Promise>,
 }
 
 impl World {
@@ -431,7 +354,7 @@ impl World {
     }
 
     /// Notes the first promise that was broken on the way here.
-    pub(crate) fn breaks(&mut self, promise: crate::promises::Promise) {
+    pub(crate) fn breaks(&mut self, promise: Promise) {
         self.broken = self.broken.or(Some(promise));
     }
 
