@@ -48,9 +48,12 @@ macro_rules! contract_tests {
             a_failed_save_without_content_is_noted,
             a_dead_link_ends_as_expired_and_a_new_delivery_starts_anew,
             a_redelivery_retires_the_key_of_a_save_nobody_heard_of,
+            a_save_another_process_committed_retires_the_key_where_somebody_waits,
+            a_repeat_does_not_change_what_the_first_delivery_said_of_its_save,
             form_data_is_kept_with_its_save,
             a_forgotten_file_becomes_a_version_once,
             a_forgotten_file_that_is_already_kept_is_nothing_new,
+            a_forgotten_file_is_left_alone_when_a_save_came_meanwhile,
             a_damaged_forgotten_file_is_quarantined_once,
             the_audit_chain_holds_and_nothing_contradicts_itself,
         ]);

@@ -297,6 +297,11 @@ pub(super) fn count_received_save(
     Ok(())
 }
 
+pub(super) fn saves_received(connection: &Connection, key: &EditorKey) -> Result<u64> {
+    let query = "SELECT saves_received FROM keys WHERE key = ?1";
+    Ok(connection.prepare_cached(query)?.query_row([key.as_str()], |row| row.get(0))?)
+}
+
 /// Remembers the newest final save or checkpoint of a key, for the order guard.
 pub(super) fn note_newest(
     connection: &Connection,
