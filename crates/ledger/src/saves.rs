@@ -27,7 +27,8 @@ pub trait Saves: Send + Sync {
     /// One callback.
     async fn save(&self, number: InboxNumber) -> Result<Option<SaveRecord>>;
     /// The commit point of a forgotten file. Its key is spent from then on, unless the file is damaged: then the server
-    /// may still have it whole. A live key stays live until it is retired: somebody may just be entering it.
+    /// may still have it whole. A live key stays live until it is retired: somebody may just be entering it. Answered
+    /// [`Answer::TryAgain`], with nothing done, if a save of the key came meanwhile.
     async fn collect_forgotten(&self, found: &ForgottenFile) -> Result<Committed>;
 }
 
@@ -159,6 +160,8 @@ pub struct ForgottenFile {
     pub blob: BlobFacts,
     /// Whether the office check refused it.
     pub damaged: Option<AsideReason>,
+    /// How many saves of the key had been received when the server was asked about it.
+    pub saves_received: u64,
     /// When it was found.
     pub at: Timestamp,
 }

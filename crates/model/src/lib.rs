@@ -5,7 +5,7 @@
 //! Server is told ([`callbacks::plan_for`]), which names are safe ([`names::FileName`]).
 //!
 //! Guarantees: no I/O, no async, no clock, no randomness, so a decision can be replayed, tested in a table and
-//! searched exhaustively (`tests/rules/exhaustive.rs` does).
+//! searched exhaustively (`tests/rules` does).
 //! Does not do: storing, fetching, parsing wire formats. Adapters and edges do that.
 
 pub mod access;

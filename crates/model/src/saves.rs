@@ -183,8 +183,11 @@ pub fn becomes_newest(guards: &Guards, key: &KeyFacts, save: &IncomingSave) -> b
         SaveKind::Final => !is_later_final(&save.mark, newest),
         SaveKind::Checkpoint => !went_on_after(newest, &save.mark),
     });
-    let older_than_checkpoint = save.kind == SaveKind::Checkpoint
-        && key.newest_checkpoint.as_ref().is_some_and(|newest| is_older_checkpoint(&save.mark, newest));
+    let older_than_checkpoint = key.newest_checkpoint.as_ref().is_some_and(|newest| {
+        // Repeated, or taken up again after a crash, a final save can come after a checkpoint that holds more.
+        let is_comparable = save.kind == SaveKind::Checkpoint || is_same_session(&save.mark, newest);
+        is_comparable && is_older_than_checkpoint(&save.mark, newest)
+    });
     !guards.order_guard || !(older_than_final || older_than_checkpoint)
 }
 
@@ -194,7 +197,8 @@ fn is_later_final(save: &SaveMark, newest: &SaveMark) -> bool {
     if save.inbox < newest.inbox {
         return false;
     }
-    if save.digest == newest.digest {
+    let follows_forgotten = is_forgotten_file(newest) && !is_forgotten_file(save);
+    if save.digest == newest.digest || follows_forgotten {
         return true;
     }
     match (save.session_start, newest.session_start) {
@@ -205,6 +209,11 @@ fn is_later_final(save: &SaveMark, newest: &SaveMark) -> bool {
             _ => save.last_save.zip(newest.last_save).is_some_and(|(saved, newest)| saved > newest),
         },
     }
+}
+
+/// A forgotten file comes without a callback, when the server has given up repeating: what comes after it is newer.
+fn is_forgotten_file(mark: &SaveMark) -> bool {
+    mark.last_save.is_none() && mark.session_start.is_none()
 }
 
 /// The newest save of a key: its final save, unless a checkpoint was made after that.
@@ -219,12 +228,17 @@ fn newest_of(key: &KeyFacts) -> Option<&SaveMark> {
 /// A final save holds every change up to its `lastsave`. A checkpoint with later changes of the same session can only
 /// exist because the server never heard that the final save was stored and let people go on.
 fn went_on_after(last: &SaveMark, checkpoint: &SaveMark) -> bool {
-    let same_session = last.session_start.is_some() && last.session_start == checkpoint.session_start;
     let changed_later = last.last_save.is_some() && checkpoint.last_save > last.last_save;
-    same_session && changed_later && checkpoint.inbox > last.inbox
+    is_same_session(last, checkpoint) && changed_later && checkpoint.inbox > last.inbox
 }
 
-fn is_older_checkpoint(save: &SaveMark, newest: &SaveMark) -> bool {
+/// Whether a checkpoint continues the session of a final save. One without history does: it was opened from the key's
+/// forgotten file, which holds all that came before.
+fn is_same_session(last: &SaveMark, checkpoint: &SaveMark) -> bool {
+    checkpoint.session_start.is_none() || checkpoint.session_start == last.session_start
+}
+
+fn is_older_than_checkpoint(save: &SaveMark, newest: &SaveMark) -> bool {
     let arrived_before = save.inbox < newest.inbox;
     let (Some(saved), Some(newest_saved)) = (save.last_save, newest.last_save) else {
         return arrived_before;
@@ -252,13 +266,15 @@ fn is_contained(save: &IncomingSave, newest: &SaveMark) -> bool {
         (Some(saved), Some(newest)) => saved == newest,
         _ => true,
     };
-    let changed_before = match (save.last_save, newest.last_save) {
-        // The time of a repeated final save is not its own.
-        _ if kind == SaveKind::Final && save.inbox > newest.inbox => {
-            save.runs.zip(newest.runs).is_some_and(|(saved, newest)| saved < newest)
+    let times = save.last_save.zip(newest.last_save);
+    let changed_before = match (kind, times) {
+        // The time of a repeated final save may be later than its own last change, never earlier.
+        (SaveKind::Final, times) => {
+            let has_fewer_runs = save.runs.zip(newest.runs).is_some_and(|(saved, newest)| saved < newest);
+            has_fewer_runs || times.is_some_and(|(saved, newest)| saved < newest)
         }
-        (Some(saved), Some(newest)) => saved <= newest,
-        _ => save.inbox < newest.inbox,
+        (SaveKind::Checkpoint, Some((saved, newest))) => saved <= newest,
+        (SaveKind::Checkpoint, None) => save.inbox < newest.inbox,
     };
     started_together && changed_before
 }
@@ -298,12 +314,12 @@ fn still_contains(key: &KeyFacts, earlier: &SaveMark, save: &SaveMark) -> bool {
     if earlier.digest == save.digest {
         return true;
     }
-    let began_later = match (earlier.session_start, save.session_start) {
-        (Some(earlier), Some(later)) => later > earlier,
+    let is_another_session = match (earlier.session_start, save.session_start) {
+        (Some(earlier), Some(later)) => later != earlier,
         // Opened from its forgotten file, which holds all that came before, the server sends no history.
         _ => false,
     };
-    !began_later && !key.base_fetched_again
+    !is_another_session && !key.base_fetched_again
 }
 
 /// Decides what happens to a forgotten file of a key.

@@ -192,6 +192,61 @@ fn a_final_save_that_was_overtaken_by_a_newer_one_never_replaces_it() {
 }
 
 #[test]
+fn a_final_save_taken_up_again_after_a_newer_checkpoint_does_not_replace_it() {
+    // It was written down, our process ended, and the session went on: recovery finishes it after the checkpoint. Or a
+    // proxy held a copy of it back.
+    let checkpoint = mark(2, 30, 3);
+    let key = KeyFacts { newest_checkpoint: Some(checkpoint.clone()), ..live_key() };
+    let head = checkpoint_head(&checkpoint);
+
+    for inbox in [1, 3] {
+        assert_eq!(rule(&key, &head, SaveKind::Final, mark(inbox, 9, 2)), Ruling::FileBeside, "row {inbox}");
+    }
+}
+
+#[test]
+fn a_final_save_older_than_a_checkpoint_of_its_reopened_forgotten_file_does_not_replace_it() {
+    let reopened = SaveMark { session_start: None, runs: None, ..mark(2, 30, 3) };
+    let key = KeyFacts { newest_checkpoint: Some(reopened.clone()), ..live_key() };
+
+    let ruling = rule(&key, &checkpoint_head(&reopened), SaveKind::Final, mark(1, 9, 2));
+
+    assert_eq!(ruling, Ruling::FileBeside);
+}
+
+#[test]
+fn an_undated_final_save_that_came_before_a_checkpoint_is_kept_in_sight() {
+    // Sent again after the server's restart: nobody can tell which of the two holds more.
+    let checkpoint = mark(2, 30, 3);
+    let key = KeyFacts { newest_checkpoint: Some(checkpoint.clone()), ..live_key() };
+    let undated = SaveMark { last_save: None, ..mark(1, 9, 2) };
+
+    let ruling = rule(&key, &checkpoint_head(&checkpoint), SaveKind::Final, undated);
+
+    assert_eq!(ruling, Ruling::KeepAside(ConflictReason::OlderSession));
+}
+
+#[test]
+fn a_checkpoint_of_a_reopened_forgotten_file_follows_the_final_save() {
+    let last = mark(2, 9, 2);
+    let key = KeyFacts { newest_final: Some(last.clone()), ..live_key() };
+    let reopened = SaveMark { session_start: None, runs: None, ..mark(3, 40, 3) };
+
+    assert_eq!(rule(&key, &version_head(&last), SaveKind::Checkpoint, reopened), Ruling::NewCheckpoint);
+}
+
+#[test]
+fn a_late_save_of_a_session_the_server_lost_never_erases_the_next_one() {
+    // The server lost its database while the save was on its way, and began again from the base.
+    let again = SaveMark { session_start: Some(at(350)), ..mark(1, 400, 5) };
+    let key = KeyFacts { newest_checkpoint: Some(again.clone()), ..live_key() };
+
+    let ruling = rule(&key, &checkpoint_head(&again), SaveKind::Final, mark(2, 9, 2));
+
+    assert_eq!(ruling, Ruling::KeepAside(ConflictReason::SessionBeganAgain));
+}
+
+#[test]
 fn a_final_save_with_more_history_is_newer_whatever_the_clock_says() {
     let first = mark(2, 9, 2);
     let key = KeyFacts { newest_final: Some(first.clone()), ..live_key() };

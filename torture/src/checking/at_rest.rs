@@ -345,9 +345,8 @@ fn of_content(violation: Violation, content: &ContentRow) -> Violation {
     }
 }
 
-/// Two force saves of one second that overtook each other: `lastsave` has whole seconds, so nobody can tell which is
-/// older. The final save, which always follows, holds both.
+/// Two saves of one second: `lastsave` has whole seconds, so nobody can tell two force saves that overtook each other apart,
+/// and the repeat of an older final save carries the time of the newest change. The save that follows holds everything.
 fn is_tie(older: &ContentRow, newer: &ContentRow) -> bool {
-    let is_checkpoint = |content: &ContentRow| content.checkpoint > 0;
-    is_checkpoint(older) && is_checkpoint(newer) && older.key == newer.key && older.saved_ms == newer.saved_ms
+    older.key == newer.key && older.saved_ms == newer.saved_ms
 }

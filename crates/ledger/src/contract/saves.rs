@@ -249,6 +249,34 @@ pub async fn a_redelivery_retires_the_key_of_a_save_nobody_heard_of(desk: &Desk)
     desk.expect_consistent().await;
 }
 
+pub async fn a_save_another_process_committed_retires_the_key_where_somebody_waits(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let receipt = desk.save_unheard(&key, b"edited").await;
+
+    let prepared = desk.prepared(&receipt, SaveKind::Final, b"edited");
+    let again = desk.ledger.commit_save(&prepared).await.unwrap();
+
+    assert_eq!((again.answer, again.is_new), (Answer::Saved, false));
+    assert!(desk.ledger.key(&key).await.unwrap().unwrap().is_spent);
+    desk.expect_consistent().await;
+}
+
+pub async fn a_repeat_does_not_change_what_the_first_delivery_said_of_its_save(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let first = desk.callback(&key, 2, "17");
+    desk.receive(&first).await;
+    let repeated = desk.callback(&key, 2, "17");
+    assert!(repeated.last_save > first.last_save, "the server repeats with the time of its newest change");
+
+    desk.receive(&repeated).await;
+
+    let open = desk.ledger.open_saves().await.unwrap();
+    let [open] = open.as_slice() else { unreachable!("one save: {open:?}") };
+    assert_eq!((open.callback.last_save, &open.callback.url), (first.last_save, &repeated.url));
+}
+
 pub async fn form_data_is_kept_with_its_save(desk: &Desk) {
     let document = desk.document("12345").await;
     let key = desk.key(&document.id).await;
@@ -266,8 +294,10 @@ pub async fn form_data_is_kept_with_its_save(desk: &Desk) {
     desk.expect_consistent().await;
 }
 
-fn forgotten(desk: &Desk, key: &EditorKey, bytes: &[u8]) -> ForgottenFile {
+async fn forgotten(desk: &Desk, key: &EditorKey, bytes: &[u8]) -> ForgottenFile {
+    let saves_received = desk.ledger.key(key).await.unwrap().unwrap().saves_received;
     ForgottenFile {
+        saves_received,
         key: key.clone(),
         document: DocumentId::parse("12345").unwrap(),
         blob: blob(bytes),
@@ -280,8 +310,8 @@ pub async fn a_forgotten_file_becomes_a_version_once(desk: &Desk) {
     let document = desk.document("12345").await;
     let key = desk.key(&document.id).await;
 
-    let first = desk.ledger.collect_forgotten(&forgotten(desk, &key, b"found")).await.unwrap();
-    let second = desk.ledger.collect_forgotten(&forgotten(desk, &key, b"found")).await.unwrap();
+    let first = desk.ledger.collect_forgotten(&forgotten(desk, &key, b"found").await).await.unwrap();
+    let second = desk.ledger.collect_forgotten(&forgotten(desk, &key, b"found").await).await.unwrap();
 
     assert_eq!((first.ruling, first.label), (Some(Ruling::NewVersion), Some(Label::version(2))));
     assert_eq!((second.ruling, second.is_new), (Some(Ruling::NothingNew), false));
@@ -297,7 +327,7 @@ pub async fn a_forgotten_file_that_is_already_kept_is_nothing_new(desk: &Desk) {
     let key = desk.key(&document.id).await;
     desk.save_unheard(&key, b"edited").await;
 
-    let committed = desk.ledger.collect_forgotten(&forgotten(desk, &key, b"edited")).await.unwrap();
+    let committed = desk.ledger.collect_forgotten(&forgotten(desk, &key, b"edited").await).await.unwrap();
 
     assert_eq!(committed.ruling, Some(Ruling::NothingNew));
     assert_eq!(desk.labels(&document.id).await, ["2", "1"]);
@@ -307,7 +337,7 @@ pub async fn a_key_whose_forgotten_file_was_collected_is_spent_and_stays_live(de
     let document = desk.document("12345").await;
     let key = desk.key(&document.id).await;
 
-    desk.ledger.collect_forgotten(&forgotten(desk, &key, b"edited")).await.unwrap();
+    desk.ledger.collect_forgotten(&forgotten(desk, &key, b"edited").await).await.unwrap();
 
     let record = desk.ledger.key(&key).await.unwrap().unwrap();
     assert!(record.is_spent, "nothing new is opened under it");
@@ -318,10 +348,40 @@ pub async fn a_key_whose_forgotten_file_was_collected_is_spent_and_stays_live(de
     assert_eq!(granted(desk.open(&document.id, None).await).base, Label::version(2));
 }
 
+pub async fn a_forgotten_file_is_left_alone_when_a_save_came_meanwhile(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let found = forgotten(desk, &key, b"found").await;
+    // Somebody opened the forgotten file, went on and force-saved while it was fetched.
+    desk.save(&key, 6, b"found and more").await;
+
+    let committed = desk.ledger.collect_forgotten(&found).await.unwrap();
+
+    assert_eq!((committed.answer, committed.ruling), (Answer::TryAgain, None));
+    desk.expect_head(&document.id, "1.1", b"found and more").await;
+    assert!(!desk.ledger.key(&key).await.unwrap().unwrap().is_spent);
+    desk.expect_consistent().await;
+}
+
+pub async fn a_key_with_a_save_on_its_way_is_not_retired(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let receipt = desk.receive(&desk.callback(&key, 6, "17")).await;
+    let retirement =
+        || Retirement { key: key.clone(), saves_received: 1, why: "nothing left", at: desk.now() };
+
+    let while_stored = desk.ledger.retire_key(&retirement()).await.unwrap();
+    desk.ledger.commit_save(&desk.prepared(&receipt, SaveKind::Checkpoint, b"edited")).await.unwrap();
+    let afterwards = desk.ledger.retire_key(&retirement()).await.unwrap();
+
+    assert_eq!((while_stored, afterwards), (false, true));
+    desk.expect_head(&document.id, "1.1", b"edited").await;
+}
+
 pub async fn a_damaged_forgotten_file_is_quarantined_once(desk: &Desk) {
     let document = desk.document("12345").await;
     let key = desk.key(&document.id).await;
-    let torn = ForgottenFile { damaged: Some(AsideReason::Damaged), ..forgotten(desk, &key, b"torn") };
+    let torn = ForgottenFile { damaged: Some(AsideReason::Damaged), ..forgotten(desk, &key, b"torn").await };
 
     let first = desk.ledger.collect_forgotten(&torn).await.unwrap();
     let second = desk.ledger.collect_forgotten(&torn).await.unwrap();

@@ -28,7 +28,13 @@ pub(super) fn commit_save(
     save: &PreparedSave,
 ) -> Result<Committed> {
     let row = inbox::load(connection, save.number)?;
+    let is_answered =
+        save.kind == SaveKind::Final && key_after_final(save.someone_waits) == KeyAfterFinal::Retire;
     if let Some(end) = row.end {
+        // Another process was faster, and perhaps nobody waited there; here somebody is about to hear 0.
+        if is_answered {
+            acknowledge(connection, save.number, save.at)?;
+        }
         return Ok(end);
     }
     let document = row.document.clone().ok_or_else(|| LedgerError::not_found("the document of an orphan"))?;
@@ -58,8 +64,6 @@ pub(super) fn commit_save(
         let form = NewForm { document: &document, inbox: save.number, blob: form, at: save.at };
         contents::add_form(connection, &form)?;
     }
-    let is_answered =
-        save.kind == SaveKind::Final && key_after_final(save.someone_waits) == KeyAfterFinal::Retire;
     if is_answered {
         keys::settle(connection, &row.callback.key, "final save answered", save.at)?;
     }
@@ -309,6 +313,9 @@ pub(super) fn collect_forgotten(
     found: &ForgottenFile,
 ) -> Result<Committed> {
     keys::adopt_if_unknown(connection, &found.document, &found.key, found.at)?;
+    if keys::saves_received(connection, &found.key)? != found.saves_received {
+        return Ok(not_now(&found.document));
+    }
     let key = facts::of_key(connection, &found.key, &found.blob.digest)?;
     let callback = forgotten_callback(connection, &found.key)?;
     let committed = if key.bytes_kept_before {
@@ -331,6 +338,11 @@ pub(super) fn collect_forgotten(
         keys::spend(connection, &found.key, found.at)?;
     }
     Ok(committed)
+}
+
+/// A save came while the file was fetched. It may hold more than the file, and whoever sent it may still be inside.
+fn not_now(document: &DocumentId) -> Committed {
+    Committed { ruling: None, answer: Answer::TryAgain, ..nothing_new(document) }
 }
 
 fn nothing_new(document: &DocumentId) -> Committed {

@@ -64,15 +64,23 @@ fn find_repeat(connection: &Connection, arrival: &Arrival) -> Result<Option<Rece
     optional(found)
 }
 
-/// A repeat brings a fresh link, which an unfinished save may need.
+/// A repeat brings a fresh link, which an unfinished save may need. What the first delivery said of the save stays: a
+/// repeat may carry the time of a newer change.
 fn note_repeat(connection: &Connection, number: InboxNumber, arrival: &Arrival) -> Result<()> {
+    let first = load(connection, number)?.callback;
+    let callback = Callback {
+        last_save: first.last_save,
+        session_start: first.session_start,
+        history: first.history,
+        ..arrival.callback.clone()
+    };
     connection
         .prepare_cached(
             "UPDATE inbox SET deliveries = deliveries + 1,
              callback = CASE WHEN outcome IS NULL THEN ?2 ELSE callback END,
              link_received_ms = CASE WHEN outcome IS NULL THEN ?3 ELSE link_received_ms END WHERE number = ?1",
         )?
-        .execute(params![Stored(number), callback_text::write(&arrival.callback), ms(arrival.at)])?;
+        .execute(params![Stored(number), callback_text::write(&callback), ms(arrival.at)])?;
     Ok(())
 }
 

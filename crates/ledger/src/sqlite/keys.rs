@@ -1,7 +1,7 @@
 //! Editor keys on SQLite: issuing under the document's lock, reuse, retirement, presence.
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use model::callbacks::Callback;
 use model::opening::{LiveKeyFacts, OpenFacts, OpenRuling, rule_on_open};
 use model::saves::{IncomingSave, KeyStanding, SaveKind};
@@ -16,6 +16,9 @@ use crate::keys::{
     KeyGrant, KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey,
 };
 use crate::{Keys, LedgerError, Result};
+
+/// A save whose file cannot be fetched stays open until its link is dead; for so long nobody waits.
+const STORING_TAKES_AT_MOST: SignedDuration = SignedDuration::from_secs(150);
 
 #[async_trait]
 impl Keys for SqliteLedger {
@@ -67,7 +70,9 @@ impl Keys for SqliteLedger {
         let retirement = retirement.clone();
         self.write(move |connection, _| {
             let Some(record) = find(connection, &retirement.key)? else { return Ok(false) };
-            if record.saves_received != retirement.saves_received || record.standing != KeyStanding::Live {
+            let has_moved_on =
+                record.saves_received != retirement.saves_received || record.standing != KeyStanding::Live;
+            if has_moved_on || is_being_stored(connection, &retirement)? {
                 return Ok(false);
             }
             settle(connection, &retirement.key, retirement.why, retirement.at)?;
@@ -75,6 +80,16 @@ impl Keys for SqliteLedger {
         })
         .await
     }
+}
+
+/// Whether a save of the key is on its way to the ledger. After retirement it would be a conflict copy for no reason.
+fn is_being_stored(connection: &Connection, retirement: &Retirement) -> Result<bool> {
+    let since = retirement.at.checked_sub(STORING_TAKES_AT_MOST).unwrap_or(Timestamp::MIN);
+    facts::exists(
+        connection,
+        "SELECT 1 FROM inbox WHERE key = ?1 AND outcome IS NULL AND status IN (2, 6) AND link_received_ms >= ?2",
+        params![retirement.key.as_str(), ms(since)],
+    )
 }
 
 fn find(connection: &Connection, key: &EditorKey) -> Result<Option<KeyRecord>> {
@@ -297,6 +312,11 @@ pub(super) fn count_received_save(
         )?
         .execute(params![callback.key.as_str(), Stored(number), is_final, ms(at)])?;
     Ok(())
+}
+
+pub(super) fn saves_received(connection: &Connection, key: &EditorKey) -> Result<u64> {
+    let query = "SELECT saves_received FROM keys WHERE key = ?1";
+    Ok(connection.prepare_cached(query)?.query_row([key.as_str()], |row| row.get(0))?)
 }
 
 /// Remembers the newest final save or checkpoint of a key, for the order guard.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ledger::saves::{Committed, ForgottenFile};
-use model::callbacks::AsideReason;
+use model::callbacks::{Answer, AsideReason};
 use model::opening::may_collect_forgotten;
 use model::saves::Ruling;
 use model::{Digest, DocumentId, EditorKey};
@@ -56,6 +56,7 @@ async fn ours(app: &App, text: &str) -> Result<Option<(EditorKey, DocumentId)>, 
 
 /// Collects the forgotten file of a key, if there is one and nobody is on it.
 pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -> Result<(), RecoveryError> {
+    let saves_received = app.ledger.key(key).await?.map_or(0, |record| record.saves_received);
     if !may_collect_forgotten(app.editor.knowledge_of(key).await) {
         telemetry::forgotten_ended("in-use");
         return Ok(());
@@ -67,14 +68,24 @@ pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -
     steps::reached("forgotten.stored");
     let damaged = (report.verdict == Verdict::Refuse).then_some(AsideReason::Damaged);
     let blob = blob_facts(&spooled, &report);
-    let file = ForgottenFile { key: key.clone(), document: document.clone(), blob, damaged, at: app.now() };
+    let (key, document, at) = (key.clone(), document.clone(), app.now());
+    let file = ForgottenFile { key, document, blob, damaged, saves_received, at };
     let committed = app.ledger.collect_forgotten(&file).await?;
+    let ForgottenFile { key, document, .. } = &file;
+    if committed.answer == Answer::TryAgain {
+        telemetry::forgotten_ended("in-use");
+        return Ok(());
+    }
     steps::reached("forgotten.committed");
     if damaged.is_some() {
         leave_with_the_server(document, &committed);
         return Ok(());
     }
     read_back(app, &spooled.digest).await?;
+    if !lies_there_still(app, key, &spooled.digest).await? {
+        telemetry::forgotten_ended("replaced");
+        return Ok(());
+    }
     app.editor.delete_forgotten(key).await?;
     steps::reached("forgotten.deleted");
     telemetry::forgotten_ended(if committed.ruling == Some(Ruling::NothingNew) {
@@ -85,6 +96,12 @@ pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -
     tracing::warn!(document.id = %document, "a forgotten file of document {document} was collected");
     app.signals.announce(Signal::Settled(document.clone())).await;
     Ok(())
+}
+
+/// Deleting takes whatever lies there by now. Another save may have failed meanwhile, and its file took this one's place.
+async fn lies_there_still(app: &App, key: &EditorKey, digest: &Digest) -> Result<bool, RecoveryError> {
+    let Some(link) = app.editor.forgotten_link(key).await? else { return Ok(false) };
+    Ok(app.editor.fetch(&link, &app.spool).await?.digest == *digest)
 }
 
 /// The transfer may have damaged it, and then the server has the only whole copy.

@@ -52,9 +52,11 @@ async fn take_in(app: &Arc<App>, callback: Callback, plan: Plan, received: Insta
     // Its own future: dropped with the caller, it would leave the work half done.
     match app.arrivals.run(lane, task).await {
         Ok(Ok(Taken::Answered(answer))) => answer,
-        Ok(Ok(Taken::Working(mut waiter))) => {
-            let left = app.config.saving.answer_within.saturating_sub(received.elapsed());
-            waiter.wait(left).await.flatten().unwrap_or(Answer::TryAgain)
+        Ok(Ok(Taken::Working(mut waiter))) => wait(app, &mut waiter, received).await,
+        Ok(Ok(Taken::Joined(mut waiter, receipt))) => {
+            let answer = wait(app, &mut waiter, received).await;
+            // The commit may have been on its way before this caller was there to be counted.
+            answer_again(app, &receipt, answer).await.unwrap_or(Answer::TryAgain)
         }
         Ok(Err(cause)) => {
             tracing::warn!(error = %report(&cause), "a callback could not be written down");
@@ -65,6 +67,11 @@ async fn take_in(app: &Arc<App>, callback: Callback, plan: Plan, received: Insta
             Answer::TryAgain
         }
     }
+}
+
+async fn wait(app: &App, waiter: &mut Waiter, received: Instant) -> Answer {
+    let left = app.config.saving.answer_within.saturating_sub(received.elapsed());
+    waiter.wait(left).await.flatten().unwrap_or(Answer::TryAgain)
 }
 
 /// The document a key of ours names.
@@ -84,7 +91,10 @@ fn orphans_lane() -> DocumentId {
 
 enum Taken {
     Answered(Answer),
+    /// The work begins with this caller.
     Working(Waiter),
+    /// It was under way already.
+    Joined(Waiter, Receipt),
 }
 
 /// Runs alone for its document, so that the order of the inbox is the order of the lane.
@@ -110,8 +120,12 @@ async fn write_down(
         ReceiptStanding::Finished(answer) => answer_again(&app, &receipt, answer).await.map(Taken::Answered),
         ReceiptStanding::Unfinished if !app.guards.busy_is_not_done => Ok(Taken::Answered(Answer::Saved)),
         ReceiptStanding::New | ReceiptStanding::Unfinished => {
-            let waiter = start(&app, open_save(arrival, receipt), plan, Some(received))?;
-            Ok(waiter.map_or(Taken::Answered(Answer::TryAgain), Taken::Working))
+            let waiter = start(&app, open_save(arrival, receipt.clone()), plan, Some(received))?;
+            let Some(waiter) = waiter else { return Ok(Taken::Answered(Answer::TryAgain)) };
+            Ok(match receipt.standing {
+                ReceiptStanding::Unfinished => Taken::Joined(waiter, receipt),
+                _ => Taken::Working(waiter),
+            })
         }
     }
 }
