@@ -23,6 +23,9 @@ use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
 use crate::saving::Jobs;
 
+/// The embedded ledger, in the data folder.
+const LEDGER: &str = "ledger.sqlite";
+
 /// Everything a flow may use.
 pub struct App {
     /// What was set.
@@ -164,6 +167,11 @@ impl App {
         Self::open(config, guards, Purpose::Serve).map(|app| (app, lock))
     }
 
+    /// Whether a service ever ran on this configuration's data folder.
+    pub fn has_data(config: &Config) -> bool {
+        config.server.data.join(LEDGER).exists()
+    }
+
     /// The embedded engine, to look at beside a running service.
     pub fn inspecting(config: Config) -> Result<Self, StartError> {
         Self::open(config, Guards::ALL, Purpose::Inspect)
@@ -180,7 +188,7 @@ impl App {
             vault.clean().and_then(|()| spool.clean()).map_err(vault_failed)?;
         }
         let options = Options { guards, ..Options::new(config.server.environment.clone()) };
-        let ledger = SqliteLedger::open(&data.join("ledger.sqlite"), &options)
+        let ledger = SqliteLedger::open(&data.join(LEDGER), &options)
             .map_err(|cause| StartError::Ledger { folder: folder.clone(), cause })?;
         let signals: Arc<dyn Signals> = Arc::new(LocalSignals::default());
         let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) =

@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
+use crate::app::App;
 use crate::config::Config;
 use crate::telemetry;
 
@@ -98,6 +99,16 @@ fn default_file() -> Option<PathBuf> {
 /// The variables that concern us.
 fn environment() -> BTreeMap<String, String> {
     std::env::vars().filter(|(name, _)| name.starts_with("SAVEGUARD_")).collect()
+}
+
+/// There is nothing to look at in a folder where no service ever ran; most likely it is the wrong one.
+fn require_data(config: &Config) -> anyhow::Result<()> {
+    let folder = config.server.data.display();
+    anyhow::ensure!(
+        App::has_data(config),
+        "there is no ledger in {folder}: check `server.data`, or start the service first"
+    );
+    Ok(())
 }
 
 /// Prints data.

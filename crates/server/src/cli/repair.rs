@@ -21,6 +21,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
+    super::require_data(&config)?;
     let (app, _lock) =
         App::embedded(config, Guards::ALL).context("the data folder cannot be opened for repair")?;
     let app = Arc::new(app);

@@ -23,6 +23,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
+    super::require_data(&config)?;
     let read_data = if arguments.read_data { ReadData::Yes } else { ReadData::No };
     let app = Arc::new(App::inspecting(config).context("the data folder cannot be opened")?);
     let bar = Bar::default();

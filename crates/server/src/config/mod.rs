@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use model::Environment;
+use tracing_subscriber::EnvFilter;
 use url::Url;
 
 pub use secret::{Secret, Secrets};
@@ -343,13 +344,17 @@ fn read_stopping(section: &mut Section<'_>) -> Stopping {
 }
 
 fn read_log(section: &mut Section<'_>) -> Log {
+    let filter = section.text("filter", "info");
+    if let Err(cause) = EnvFilter::try_new(&filter) {
+        section.mistake("filter", &format!("is `{filter}`, which is no filter: {cause}"));
+    }
     Log {
         format: section.choice(
             "format",
             LogFormat::Text,
             &[("text", LogFormat::Text), ("json", LogFormat::Json)],
         ),
-        filter: section.text("filter", "info"),
+        filter,
     }
 }
 

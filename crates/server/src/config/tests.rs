@@ -52,7 +52,8 @@ fn all_mistakes_are_reported_at_once() {
          [saving]
          answer_seconds = 100000
          [log]
-         format = \"xml\"",
+         format = \"xml\"
+         filter = \"saveguard=loud\"",
         &[("SAVEGUARD_SERVER_UNHEARD", "1"), ("SAVEGUARD_API_SECRET", "short")],
     )
     .unwrap_err()
@@ -67,6 +68,7 @@ fn all_mistakes_are_reported_at_once() {
         "`document_server.public_url`",
         "`saving.answer_seconds`",
         "`log.format` is `xml`; it can be text or json",
+        "`log.filter` is `saveguard=loud`",
         "SAVEGUARD_SERVER_UNHEARD is no setting",
         "`api.secret`",
     ] {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ledger::documents::KeptPage;
-use ledger::{Documents as _, Keys as _, Trail as _};
+use ledger::{Documents as _, Keys as _, Publications as _, Trail as _};
 use model::callbacks::{Answer, Callback};
 use model::opening::ServerKnowledge;
 use model::versions::Origin;
@@ -210,6 +210,21 @@ async fn blobs_no_row_names_are_adopted_as_conflict_copies_when_they_are_old_eno
 }
 
 #[tokio::test]
+async fn an_upload_that_was_refused_is_never_given_to_the_document_it_named() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    // Somebody of another company wanted this id.
+    let sidecar = Sidecar::Uploaded { to_become: bench.document().await.id };
+    bench.vault.put(&Spool::hold(docx("foreign")), &sidecar).await.unwrap();
+
+    adopt(&app, AgeMin::None).await.unwrap();
+
+    let page = KeptPage { document: Some(bench.document().await.id), before: None, limit: 100 };
+    assert!(bench.ledger.kept_copies(&page).await.unwrap().is_empty());
+    assert_eq!(bench.ledger.totals().await.unwrap().orphans, 1, "and not lost either");
+}
+
+#[tokio::test]
 async fn the_published_file_follows_the_head_and_keeps_what_it_replaced() {
     let bench = Workbench::new().await;
     let app = bench.process();
@@ -238,4 +253,19 @@ async fn bytes_another_program_published_are_kept() {
 
     assert_eq!(bench.document().await.head_digest, Digest::of(&docx("edited")));
     assert_eq!(kept_reasons(&bench).await, ["external-change"]);
+}
+
+#[tokio::test]
+async fn damaged_bytes_another_program_published_never_become_the_head() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    recover(&app).await;
+    let before = bench.document().await.head_digest;
+    bench.tree.overwrite(&place(&bench.document().await), &docx("from outside").slice(..100));
+
+    bench.ledger.owe_publication(&bench.document().await.id, app.now()).await.unwrap();
+    recover(&app).await;
+
+    assert_eq!(bench.document().await.head_digest, before);
+    assert_eq!(kept_reasons(&bench).await, ["damaged"]);
 }

@@ -132,6 +132,19 @@ async fn repair_mends_the_published_tree_and_adopts_strays_but_not_beside_a_serv
     editor.stop().await;
 }
 
+#[test]
+fn a_folder_without_data_is_not_called_clean() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path(), "http://127.0.0.1:1", &[]);
+
+    for command in ["verify", "repair"] {
+        let output = saveguard(&config, &[command]);
+
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("there is no ledger in"), "{command}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn lanes_of_the_running_service_are_shown() {
     let stage = Stage::start().await;
