@@ -32,9 +32,12 @@ pub(crate) async fn rest(world: &World) -> bool {
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }
-    world
-        .chronicle
-        .accuse(Violation::new(Class::Stuck, format!("the service does not come to rest: {left}")));
+    let violation = Violation::new(Class::Stuck, format!("the service does not come to rest: {left}"));
+    let violation = match forgotten(world).await.first() {
+        Some(key) => violation.of_document(&document_of(key).unwrap_or_default()).of_key(key),
+        None => violation,
+    };
+    world.chronicle.accuse(violation);
     false
 }
 

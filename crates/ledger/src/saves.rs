@@ -162,6 +162,8 @@ pub struct ForgottenFile {
     pub damaged: Option<AsideReason>,
     /// How many saves of the key had been received when the server was asked about it.
     pub saves_received: u64,
+    /// Whether the server holds changes beside it, which only the key's base brings back: then the key is not spent.
+    pub keeps_source: bool,
     /// When it was found.
     pub at: Timestamp,
 }

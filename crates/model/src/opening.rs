@@ -85,9 +85,39 @@ pub fn rule_on_open(guards: &Guards, facts: &OpenFacts) -> OpenRuling {
     }
 }
 
-/// Whether a forgotten file may be collected now: never while somebody could still be working on it.
+/// Whether nothing can come from a key any more, so that it may retire.
 pub fn may_collect_forgotten(server: ServerKnowledge) -> bool {
     matches!(server, ServerKnowledge::Unknown | ServerKnowledge::NothingHeld)
+}
+
+/// Whether the server may be busy with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quiet {
+    /// Nothing was heard of it for longer than the server repeats a save.
+    Yes,
+    /// A save may be on its way.
+    No,
+}
+
+/// What happens to a forgotten file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CollectRuling {
+    /// Somebody is or may be working on it.
+    Leave,
+    /// Collect it; the key is spent with it.
+    Collect,
+    /// Collect it. The server also holds changes, which only opening the key on its base brings back; opened on the
+    /// forgotten file, which has them, they would count twice.
+    CollectAndKeepSource,
+}
+
+/// Decides what happens to a forgotten file: never taken while somebody could still be working on it.
+pub fn rule_on_collecting(server: ServerKnowledge, quiet: Quiet) -> CollectRuling {
+    match server {
+        ServerKnowledge::Unknown | ServerKnowledge::NothingHeld => CollectRuling::Collect,
+        ServerKnowledge::ChangesHeld if quiet == Quiet::Yes => CollectRuling::CollectAndKeepSource,
+        _ => CollectRuling::Leave,
+    }
 }
 
 /// What `document.url` of a key serves.
@@ -169,16 +199,17 @@ mod tests {
 
     #[test]
     fn a_forgotten_file_is_left_alone_while_somebody_may_be_on_it() {
-        let may: Vec<bool> = [
-            ServerKnowledge::Unknown,
-            ServerKnowledge::NothingHeld,
-            ServerKnowledge::UsersInside,
-            ServerKnowledge::ChangesHeld,
-            ServerKnowledge::Away,
-        ]
-        .map(may_collect_forgotten)
-        .to_vec();
-
-        assert_eq!(may, [true, true, false, false, false]);
+        let rulings = [
+            (ServerKnowledge::Unknown, CollectRuling::Collect, CollectRuling::Collect),
+            (ServerKnowledge::NothingHeld, CollectRuling::Collect, CollectRuling::Collect),
+            (ServerKnowledge::ChangesHeld, CollectRuling::Leave, CollectRuling::CollectAndKeepSource),
+            (ServerKnowledge::UsersInside, CollectRuling::Leave, CollectRuling::Leave),
+            (ServerKnowledge::Away, CollectRuling::Leave, CollectRuling::Leave),
+        ];
+        for (server, busy, quiet) in rulings {
+            assert_eq!(rule_on_collecting(server, Quiet::No), busy, "{server:?}");
+            assert_eq!(rule_on_collecting(server, Quiet::Yes), quiet, "{server:?}");
+            assert_eq!(may_collect_forgotten(server), busy == CollectRuling::Collect, "{server:?}");
+        }
     }
 }

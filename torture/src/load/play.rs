@@ -13,6 +13,7 @@ use understudy::machine::Verdict;
 use understudy::office::Edit;
 use understudy::server::{FaultKind, Opening, Session};
 
+use crate::checking::Facts;
 use crate::dice::Dice;
 use crate::world::{Grant, Mode, NoAnswer, World};
 
@@ -78,6 +79,20 @@ impl Play {
     pub(crate) fn is_repeating(&self, key: &str) -> bool {
         let is_final = |note: &Note| matches!(note, Note::CallbackSent { body, .. } if body.key == key && body.status == 2);
         self.world.editor.journal().entries().iter().any(|entry| is_final(&entry.note))
+    }
+
+    /// Whether a final save of this key waits for its answer.
+    pub(crate) fn is_delivering(&self, key: &str) -> bool {
+        let facts = Facts::of(self.world.editor.journal());
+        facts.deliveries.values().any(|sent| sent.key == key && sent.status == 2 && sent.answered.is_none())
+    }
+
+    /// Whether a final save of this key was damaged and refused.
+    pub(crate) fn was_refused(&self, key: &str) -> bool {
+        let facts = Facts::of(self.world.editor.journal());
+        let is_refused = |verdict: &Verdict| *verdict == Verdict::Refused;
+        let mut finals = facts.deliveries.values().filter(|sent| sent.key == key && sent.status == 2);
+        finals.any(|sent| sent.answered.as_ref().is_some_and(|(.., verdict)| is_refused(verdict)))
     }
 
     /// Opens an editor with a configuration, which may be an old one.

@@ -298,6 +298,7 @@ async fn forgotten(desk: &Desk, key: &EditorKey, bytes: &[u8]) -> ForgottenFile 
     let saves_received = desk.ledger.key(key).await.unwrap().unwrap().saves_received;
     ForgottenFile {
         saves_received,
+        keeps_source: false,
         key: key.clone(),
         document: DocumentId::parse("12345").unwrap(),
         blob: blob(bytes),

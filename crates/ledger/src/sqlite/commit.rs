@@ -334,7 +334,7 @@ pub(super) fn collect_forgotten(
             None => commit_forgotten(connection, shared, found, (&callback, number))?,
         }
     };
-    if found.damaged.is_none() {
+    if found.damaged.is_none() && !found.keeps_source {
         keys::spend(connection, &found.key, found.at)?;
     }
     Ok(committed)

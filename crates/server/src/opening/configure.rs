@@ -6,6 +6,7 @@ use std::time::Duration;
 use ledger::documents::{Author, Document};
 use ledger::keys::{KeyGrant, KeyRecord, Knowledge, OpenGrant, OpenRequest, ViewKey};
 use model::keys::Mode;
+use model::opening::ServerKnowledge;
 use model::{DocumentId, EditorKey, Label};
 use signals::{Listener, Signal};
 use tokio::time::Instant;
@@ -114,7 +115,7 @@ async fn edit_key(
         match app.ledger.open_for_editing(&request).await? {
             OpenGrant::Granted(grant) => return Ok(granted(document, grant)),
             OpenGrant::ServerAway => return Err(OpenError::ServerAway),
-            OpenGrant::AskServer(record) => knowledge = Some(ask(app, *record).await),
+            OpenGrant::AskServer(record) => knowledge = ask(app, *record).await,
             OpenGrant::Wait => {}
             OpenGrant::Finish(record) => app.signals.announce(Signal::FinishWanted(record.key)).await,
         }
@@ -133,9 +134,19 @@ fn granted(document: &DocumentId, grant: KeyGrant) -> (EditorKey, Label) {
     (grant.key, grant.base)
 }
 
-async fn ask(app: &App, record: KeyRecord) -> Knowledge {
+/// Asks about a key. Stranded changes beside a forgotten file, which has them, would count twice when the key is opened: the
+/// file is collected first, and then it is asked again.
+async fn ask(app: &App, record: KeyRecord) -> Option<Knowledge> {
     let server = app.editor.knowledge_of(&record.key).await;
-    Knowledge { key: record.key, saves_received: record.saves_received, server }
+    if server == ServerKnowledge::ChangesHeld && has_forgotten_file(app, &record.key).await {
+        app.signals.announce(Signal::FinishWanted(record.key)).await;
+        return None;
+    }
+    Some(Knowledge { key: record.key, saves_received: record.saves_received, server })
+}
+
+async fn has_forgotten_file(app: &App, key: &EditorKey) -> bool {
+    app.guards.collector && app.editor.forgotten_link(key).await.is_ok_and(|link| link.is_some())
 }
 
 /// Waits until something settled about the document, or for a moment. `false` if the time is up.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ledger::saves::{Committed, ForgottenFile};
 use model::callbacks::{Answer, AsideReason};
-use model::opening::may_collect_forgotten;
+use model::opening::{CollectRuling, Quiet, rule_on_collecting};
 use model::saves::Ruling;
 use model::{Digest, DocumentId, EditorKey};
 use office_check::{Hint, Verdict};
@@ -17,6 +17,7 @@ use tokio::io::AsyncReadExt as _;
 use vault::{Sidecar, read_verified};
 
 use super::RecoveryError;
+use super::keys::is_quiet;
 use crate::app::App;
 use crate::incoming::{blob_facts, check};
 use crate::telemetry::{self, report};
@@ -56,8 +57,11 @@ async fn ours(app: &App, text: &str) -> Result<Option<(EditorKey, DocumentId)>, 
 
 /// Collects the forgotten file of a key, if there is one and nobody is on it.
 pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -> Result<(), RecoveryError> {
-    let saves_received = app.ledger.key(key).await?.map_or(0, |record| record.saves_received);
-    if !may_collect_forgotten(app.editor.knowledge_of(key).await) {
+    let record = app.ledger.key(key).await?;
+    let saves_received = record.as_ref().map_or(0, |record| record.saves_received);
+    let quiet = record.map_or(Quiet::Yes, |record| is_quiet(app, &record));
+    let ruling = rule_on_collecting(app.editor.knowledge_of(key).await, quiet);
+    if ruling == CollectRuling::Leave {
         telemetry::forgotten_ended("in-use");
         return Ok(());
     }
@@ -69,7 +73,8 @@ pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -
     let damaged = (report.verdict == Verdict::Refuse).then_some(AsideReason::Damaged);
     let blob = blob_facts(&spooled, &report);
     let (key, document, at) = (key.clone(), document.clone(), app.now());
-    let file = ForgottenFile { key, document, blob, damaged, saves_received, at };
+    let keeps_source = ruling == CollectRuling::CollectAndKeepSource;
+    let file = ForgottenFile { key, document, blob, damaged, saves_received, keeps_source, at };
     let committed = app.ledger.collect_forgotten(&file).await?;
     let ForgottenFile { key, document, .. } = &file;
     if committed.answer == Answer::TryAgain {

@@ -2,35 +2,37 @@
 
 use std::sync::Arc;
 
-use jiff::SignedDuration;
 use ledger::keys::{KeyRecord, Retirement};
 use model::EditorKey;
-use model::opening::may_collect_forgotten;
+use model::opening::{Quiet, may_collect_forgotten};
 use model::saves::KeyStanding;
 use signals::Signal;
 
 use super::{RecoveryError, forgotten};
 use crate::app::App;
 
-/// The server repeats for seven seconds; before that there is nothing to ask.
-const QUIET: SignedDuration = SignedDuration::from_secs(30);
-
 /// Looks after every live key whose final save or forgotten file is committed.
 pub(super) async fn settle(app: &Arc<App>) -> Result<(), RecoveryError> {
-    let now = app.now();
     for record in app.ledger.live_keys().await? {
-        let is_quiet = record.last_seen_at.is_none_or(|seen| now.duration_since(seen) > QUIET);
-        if (record.has_final_save || record.is_spent) && is_quiet {
+        if (record.has_final_save || record.is_spent) && is_quiet(app, &record) == Quiet::Yes {
             finish(app, &record.key).await?;
         }
     }
     Ok(())
 }
 
+/// The server repeats a save for seven seconds; half the time between two rounds (30 s) is well beyond that.
+pub(super) fn is_quiet(app: &App, record: &KeyRecord) -> Quiet {
+    let patience = app.config.recovering.interval / 2;
+    let heard_of = record.last_seen_at.unwrap_or(record.issued_at);
+    let is_recent = app.now().duration_since(heard_of).unsigned_abs() < patience;
+    if is_recent { Quiet::No } else { Quiet::Yes }
+}
+
 /// Collects what a finished key left behind and retires it, unless the server still holds something.
 pub(super) async fn finish(app: &Arc<App>, key: &EditorKey) -> Result<(), RecoveryError> {
     let Some(record) = app.ledger.key(key).await? else { return Ok(()) };
-    if record.standing == KeyStanding::Live && may_collect_forgotten(app.editor.knowledge_of(key).await) {
+    if record.standing == KeyStanding::Live {
         forgotten::collect(app, key, &record.document).await?;
         retire_if_empty(app, &record).await?;
     }

@@ -162,6 +162,24 @@ async fn a_key_somebody_enters_while_its_forgotten_file_is_collected_is_not_reti
 }
 
 #[tokio::test]
+async fn a_forgotten_file_beside_stranded_changes_is_collected_before_they_are_brought_back() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    // The server crashed while it repeated a save, delivered it in vain, and kept the changes as well.
+    bench.editor.put_forgotten(&key, docx("forgotten"));
+    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    bench.clock.pass(31);
+
+    recover(&app).await;
+
+    assert!(bench.editor.state.lock().unwrap().forgotten.is_empty(), "on it they would count twice");
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("forgotten")));
+    assert!(!bench.ledger.key(&key).await.unwrap().unwrap().is_spent, "its base brings them back");
+    assert_eq!(bench.open(&app).await, key);
+}
+
+#[tokio::test]
 async fn forgotten_files_we_cannot_map_are_never_deleted() {
     let bench = Workbench::new().await;
     let app = bench.process();

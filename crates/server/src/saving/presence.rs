@@ -13,6 +13,10 @@ use crate::editors::onlyoffice::is_our_question;
 pub(super) async fn note(app: &Arc<App>, callback: &Callback) -> Answer {
     if let Some(nonce) = callback.user_data.as_ref().filter(|data| is_our_question(data)) {
         app.signals.announce(Signal::Answered { nonce: nonce.clone(), status: callback.status }).await;
+        if callback.users.is_empty() {
+            // Our own question is no sign of life.
+            return Answer::Saved;
+        }
     }
     let presence = Presence {
         key: callback.key.clone(),

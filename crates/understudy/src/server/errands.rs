@@ -287,11 +287,11 @@ fn convert(recipe: &Recipe, faults: &[FaultKind]) -> Built {
     }
 }
 
-/// The same bytes with a wrong one in the middle.
+/// The same bytes with wrong ones in the middle: enough of them to hit something that matters, even in a small file.
 pub(crate) fn damaged(bytes: &Bytes) -> Bytes {
     let mut wrong = bytes.to_vec();
     let middle = wrong.len() / 2;
-    if let Some(byte) = wrong.get_mut(middle) {
+    for byte in wrong.iter_mut().skip(middle.saturating_sub(64)).take(128) {
         *byte ^= 0xff;
     }
     wrong.into()
