@@ -66,9 +66,14 @@ impl Table {
     async fn play(&mut self, name: &str, plan: Plan) -> Result<()> {
         tell(&format!("== {name}"));
         let totals = run(&plan).await?;
-        let is_right = totals.has_findings() == plan.mutant.is_some();
-        self.failed |= !is_right;
-        self.rows.push(row(name, &totals, verdict(&plan, is_right)));
+        let verdict = match (plan.mutant.is_some(), totals.has_findings()) {
+            (true, true) => "caught",
+            (true, false) => "NOT CAUGHT",
+            (false, false) => "clean",
+            (false, true) => "NOT CLEAN",
+        };
+        self.failed |= totals.has_findings() != plan.mutant.is_some();
+        self.rows.push(row(name, &totals, verdict));
         Ok(())
     }
 
@@ -79,15 +84,6 @@ impl Table {
         ));
         self.rows.iter().for_each(|row| print(row));
         if self.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-    }
-}
-
-fn verdict(plan: &Plan, is_right: bool) -> &'static str {
-    match (plan.mutant.is_some(), is_right) {
-        (true, true) => "caught",
-        (true, false) => "NOT CAUGHT",
-        (false, true) => "clean",
-        (false, false) => "NOT CLEAN",
     }
 }
 

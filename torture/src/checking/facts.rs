@@ -119,10 +119,10 @@ impl Facts {
                     open.clear();
                 }
             }
-            Note::Opened { key, as_what, .. } if as_what == "editor" => {
-                if unheard.get(key).is_some_and(|open| !open.is_empty()) {
-                    self.continued_keys.insert(key.clone());
-                }
+            Note::Opened { key, as_what, .. }
+                if as_what == "editor" && unheard.get(key).is_some_and(|open| !open.is_empty()) =>
+            {
+                self.continued_keys.insert(key.clone());
             }
             Note::CopyOpened { key, from_forgotten: true, .. } => {
                 // The service may collect the forgotten file at the same time.
