@@ -28,7 +28,7 @@ pub trait Saves: Send + Sync {
     async fn save(&self, number: InboxNumber) -> Result<Option<SaveRecord>>;
     /// The commit point of a forgotten file. Its key is spent from then on, unless the file is damaged: then the server
     /// may still have it whole. A live key stays live until it is retired: somebody may just be entering it. Answered
-    /// [`Answer::TryAgain`], with nothing done, if a save of the key came meanwhile.
+    /// [`Answer::TryAgain`], with nothing done, if a save of the key came meanwhile or is being stored.
     async fn collect_forgotten(&self, found: &ForgottenFile) -> Result<Committed>;
 }
 

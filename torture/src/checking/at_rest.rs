@@ -171,8 +171,8 @@ impl Evidence {
                 self.world.chronicle.count("changes kept aside", 1);
                 continue;
             }
-            if self.was_built_damaged(&document, id) {
-                self.world.chronicle.count("changes the server itself damaged", 1);
+            if self.facts.lost_by_server.contains(&**id) {
+                self.world.chronicle.count("changes the server itself lost", 1);
                 continue;
             }
             let older = self
@@ -200,12 +200,6 @@ impl Evidence {
             self.accuse(violation.of_key(&whereabouts.key).of_changes([id]));
         }
         self.world.chronicle.count("changes", self.facts.changes.len() as u64);
-    }
-
-    /// A file that was damaged when the server built it is all there is, and it is in quarantine.
-    fn was_built_damaged(&self, document: &str, id: &str) -> bool {
-        let Some(sha256) = self.facts.moved_into.get(id) else { return false };
-        self.ledger.kept_of(document).any(|kept| kept.kind == "quarantine" && kept.sha256 == *sha256)
     }
 
     /// The head only ever grew: no content that became the head lacks what the one before it held.

@@ -53,8 +53,9 @@ pub(crate) struct Facts {
     /// Keys somebody was let into although a final save of theirs was on its way and not acknowledged: after a lost
     /// answer the session goes on under a key that the service may have retired.
     pub(crate) continued_keys: BTreeSet<String>,
-    /// The forgotten file each change went into when the server deleted it from its log, by its hash.
-    pub(crate) moved_into: HashMap<String, String>,
+    /// Changes that the server deleted from its log for a forgotten file that does not hold them: it built that file
+    /// damaged, or put the file of an older save there.
+    pub(crate) lost_by_server: BTreeSet<String>,
     pub(crate) crashes: u64,
     pub(crate) forgotten: u64,
 }
@@ -64,7 +65,7 @@ impl Facts {
         let mut facts = Self { changes: journal.changes(), ..Self::default() };
         // Per key, the deliveries of final saves that nobody has acknowledged.
         let mut unheard: HashMap<String, BTreeSet<u64>> = HashMap::new();
-        let mut forgotten: HashMap<String, String> = HashMap::new();
+        let mut forgotten: HashMap<String, BTreeSet<String>> = HashMap::new();
         for entry in journal.entries() {
             facts.take(&entry, &mut unheard);
             facts.follow_forgotten(&entry.note, &mut forgotten);
@@ -73,15 +74,16 @@ impl Facts {
     }
 
     /// Changes leave the log for the forgotten file that was put down just before.
-    fn follow_forgotten(&mut self, note: &Note, forgotten: &mut HashMap<String, String>) {
+    fn follow_forgotten(&mut self, note: &Note, forgotten: &mut HashMap<String, BTreeSet<String>>) {
         match note {
-            Note::ForgottenPut { key, sha256, .. } => {
+            Note::ForgottenPut { key, holds, .. } => {
                 self.forgotten += 1;
-                forgotten.insert(key.clone(), sha256.clone());
+                forgotten.insert(key.clone(), holds.iter().map(ToString::to_string).collect());
             }
             Note::ChangesDeleted { key, ids, why } if why == MOVED => {
-                let Some(sha256) = forgotten.get(key) else { return };
-                self.moved_into.extend(ids.iter().map(|id| (id.to_string(), sha256.clone())));
+                let Some(holds) = forgotten.get(key) else { return };
+                let ids = ids.iter().map(ToString::to_string);
+                self.lost_by_server.extend(ids.filter(|id| !holds.contains(id)));
             }
             _ => {}
         }
@@ -95,7 +97,7 @@ impl Facts {
                 self.produced.insert(path.clone(), Produced { sha256: sha256.clone(), holds });
             }
             Note::CallbackSent { delivery, body, .. } => {
-                if body.status == status::MUST_SAVE {
+                if matches!(body.status, status::MUST_SAVE | status::CORRUPTED) {
                     unheard.entry(body.key.clone()).or_default().insert(*delivery);
                 }
                 let path = body.url.as_deref().and_then(folder_of).map(str::to_owned);

@@ -379,6 +379,23 @@ pub async fn a_key_with_a_save_on_its_way_is_not_retired(desk: &Desk) {
     desk.expect_head(&document.id, "1.1", b"edited").await;
 }
 
+pub async fn a_forgotten_file_is_left_alone_while_a_save_of_its_key_is_stored(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    desk.save(&key, 6, b"found and more").await;
+    // Opened from its forgotten file, the session went on and ended; its final save is on its way.
+    let receipt = desk.receive(&desk.callback(&key, 2, "17")).await;
+    let found = forgotten(desk, &key, b"found").await;
+
+    let while_stored = desk.ledger.collect_forgotten(&found).await.unwrap();
+
+    assert_eq!((while_stored.answer, while_stored.ruling), (Answer::TryAgain, None));
+    desk.expect_head(&document.id, "1.1", b"found and more").await;
+    desk.ledger.commit_save(&desk.prepared(&receipt, SaveKind::Final, b"everything")).await.unwrap();
+    desk.ledger.collect_forgotten(&found).await.unwrap();
+    desk.expect_head(&document.id, "2", b"everything").await;
+}
+
 pub async fn a_damaged_forgotten_file_is_quarantined_once(desk: &Desk) {
     let document = desk.document("12345").await;
     let key = desk.key(&document.id).await;

@@ -313,7 +313,8 @@ pub(super) fn collect_forgotten(
     found: &ForgottenFile,
 ) -> Result<Committed> {
     keys::adopt_if_unknown(connection, &found.document, &found.key, found.at)?;
-    if keys::saves_received(connection, &found.key)? != found.saves_received {
+    let has_moved_on = keys::saves_received(connection, &found.key)? != found.saves_received;
+    if has_moved_on || keys::is_being_stored(connection, &found.key, found.at)? {
         return Ok(not_now(&found.document));
     }
     let key = facts::of_key(connection, &found.key, &found.blob.digest)?;

@@ -72,7 +72,7 @@ impl Keys for SqliteLedger {
             let Some(record) = find(connection, &retirement.key)? else { return Ok(false) };
             let has_moved_on =
                 record.saves_received != retirement.saves_received || record.standing != KeyStanding::Live;
-            if has_moved_on || is_being_stored(connection, &retirement)? {
+            if has_moved_on || is_being_stored(connection, &retirement.key, retirement.at)? {
                 return Ok(false);
             }
             settle(connection, &retirement.key, retirement.why, retirement.at)?;
@@ -82,13 +82,14 @@ impl Keys for SqliteLedger {
     }
 }
 
-/// Whether a save of the key is on its way to the ledger. After retirement it would be a conflict copy for no reason.
-fn is_being_stored(connection: &Connection, retirement: &Retirement) -> Result<bool> {
-    let since = retirement.at.checked_sub(STORING_TAKES_AT_MOST).unwrap_or(Timestamp::MIN);
+/// Whether a save of the key is on its way to the ledger. After retirement it would be a conflict copy for no reason, and a
+/// forgotten file may be older than it.
+pub(super) fn is_being_stored(connection: &Connection, key: &EditorKey, at: Timestamp) -> Result<bool> {
+    let since = at.checked_sub(STORING_TAKES_AT_MOST).unwrap_or(Timestamp::MIN);
     facts::exists(
         connection,
         "SELECT 1 FROM inbox WHERE key = ?1 AND outcome IS NULL AND status IN (2, 6) AND link_received_ms >= ?2",
-        params![retirement.key.as_str(), ms(since)],
+        params![key.as_str(), ms(since)],
     )
 }
 
