@@ -95,6 +95,8 @@ pub(super) async fn bad_download(play: &mut Play) -> Option<()> {
     ];
     let (kind, times) =
         (play.dice.weighted(&kinds).clone(), u32::try_from(play.dice.number(1..5)).unwrap_or(1));
+    // What the server itself spoils again and again nobody can save.
+    let times = if kind == FaultKind::ResultDamaged { 1 } else { times };
     if !play.is_repeating(&tab.key) {
         play.arm(kind, &tab.key, (None, times)).await;
     }
