@@ -15,6 +15,8 @@ pub trait Saves: Send + Sync {
     /// Writes a callback down before it is worked on, or recognises it as a repeat.
     async fn receive(&self, arrival: &Arrival) -> Result<Receipt>;
     /// The commit point of a save: order guard, version or kept copy, head, key, answer and audit in one transaction.
+    ///
+    /// Answered [`Answer::TryAgain`], with nothing done, while an earlier final save of the key is being stored.
     async fn commit_save(&self, save: &PreparedSave) -> Result<Committed>;
     /// Ends a callback whose content may never become the head, or that brought none: quarantine or orphan, and alert.
     async fn keep_aside(&self, aside: &Aside) -> Result<Committed>;

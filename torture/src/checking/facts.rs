@@ -51,7 +51,8 @@ pub(crate) struct Facts {
     pub(crate) holds: HashMap<String, BTreeSet<String>>,
     pub(crate) changes: BTreeMap<ChangeId, Whereabouts>,
     /// Keys somebody was let into although a final save of theirs was on its way and not acknowledged: after a lost
-    /// answer the session goes on under a key that the service may have retired.
+    /// answer the session goes on under a key that the service may have retired. And keys with a forgotten file, which
+    /// may cross with saves of the same session.
     pub(crate) continued_keys: BTreeSet<String>,
     /// Changes that the server deleted from its log for a forgotten file that does not hold them: it built that file
     /// damaged, or put the file of an older save there.
@@ -78,6 +79,7 @@ impl Facts {
         match note {
             Note::ForgottenPut { key, holds, .. } => {
                 self.forgotten += 1;
+                self.continued_keys.insert(key.clone());
                 forgotten.insert(key.clone(), holds.iter().map(ToString::to_string).collect());
             }
             Note::ChangesDeleted { key, ids, why } if why == MOVED => {

@@ -55,6 +55,7 @@ macro_rules! contract_tests {
             a_forgotten_file_that_is_already_kept_is_nothing_new,
             a_key_whose_forgotten_file_was_collected_is_spent_and_stays_live,
             a_forgotten_file_is_left_alone_when_a_save_came_meanwhile,
+            a_final_save_does_not_pass_an_earlier_one_of_its_session,
             a_key_with_a_save_on_its_way_is_not_retired,
             a_forgotten_file_is_left_alone_while_a_save_of_its_key_is_stored,
             a_damaged_forgotten_file_is_quarantined_once,

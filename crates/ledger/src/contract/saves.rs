@@ -364,6 +364,23 @@ pub async fn a_forgotten_file_is_left_alone_when_a_save_came_meanwhile(desk: &De
     desk.expect_consistent().await;
 }
 
+pub async fn a_final_save_does_not_pass_an_earlier_one_of_its_session(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let newer = desk.receive(&desk.callback(&key, 2, "17")).await;
+    // The repeat of an older save whose first deliveries were lost.
+    let older = desk.receive(&desk.callback(&key, 2, "16")).await;
+
+    let passing = desk.ledger.commit_save(&desk.prepared(&older, SaveKind::Final, b"older")).await.unwrap();
+
+    assert_eq!((passing.answer, passing.is_new), (Answer::TryAgain, false));
+    desk.expect_head(&document.id, "1", b"base").await;
+    desk.ledger.commit_save(&desk.prepared(&newer, SaveKind::Final, b"newer")).await.unwrap();
+    let in_turn = desk.ledger.commit_save(&desk.prepared(&older, SaveKind::Final, b"older")).await.unwrap();
+    assert_eq!(in_turn.answer, Answer::Saved);
+    desk.expect_consistent().await;
+}
+
 pub async fn a_key_with_a_save_on_its_way_is_not_retired(desk: &Desk) {
     let document = desk.document("12345").await;
     let key = desk.key(&document.id).await;

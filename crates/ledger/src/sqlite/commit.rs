@@ -38,6 +38,9 @@ pub(super) fn commit_save(
         return Ok(end);
     }
     let document = row.document.clone().ok_or_else(|| LedgerError::not_found("the document of an orphan"))?;
+    if save.kind == SaveKind::Final && shared.guards.order_guard && is_overtaking(connection, &row, save)? {
+        return Ok(not_now(&document));
+    }
     contents::name_blob(connection, &save.blob, save.at)?;
     let incoming = IncomingSave { kind: save.kind, mark: mark_of(&row, &save.blob) };
 
@@ -75,6 +78,16 @@ pub(super) fn commit_save(
         &End { committed: &committed, at: save.at, answered_at },
     )?;
     Ok(committed)
+}
+
+/// Whether an earlier final save of the same key is still being stored. The repeat of an older save carries the time of the
+/// newest change, so only after that one can it be told which is newer.
+fn is_overtaking(connection: &Connection, row: &InboxRow, save: &PreparedSave) -> Result<bool> {
+    facts::exists(
+        connection,
+        "SELECT 1 FROM inbox WHERE key = ?1 AND status = 2 AND outcome IS NULL AND number < ?2 AND link_received_ms >= ?3",
+        params![row.callback.key.as_str(), Stored(save.number), ms(keys::storing_since(save.at))],
+    )
 }
 
 fn mark_of(row: &InboxRow, blob: &BlobFacts) -> SaveMark {

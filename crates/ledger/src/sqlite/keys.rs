@@ -82,14 +82,18 @@ impl Keys for SqliteLedger {
     }
 }
 
+/// A save that is still open and older than this is not waited for.
+pub(super) fn storing_since(at: Timestamp) -> Timestamp {
+    at.checked_sub(STORING_TAKES_AT_MOST).unwrap_or(Timestamp::MIN)
+}
+
 /// Whether a save of the key is on its way to the ledger. After retirement it would be a conflict copy for no reason, and a
 /// forgotten file may be older than it.
 pub(super) fn is_being_stored(connection: &Connection, key: &EditorKey, at: Timestamp) -> Result<bool> {
-    let since = at.checked_sub(STORING_TAKES_AT_MOST).unwrap_or(Timestamp::MIN);
     facts::exists(
         connection,
         "SELECT 1 FROM inbox WHERE key = ?1 AND outcome IS NULL AND status IN (2, 6) AND link_received_ms >= ?2",
-        params![key.as_str(), ms(since)],
+        params![key.as_str(), ms(storing_since(at))],
     )
 }
 

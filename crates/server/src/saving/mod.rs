@@ -51,6 +51,9 @@ pub enum SaveError {
     /// The lane is full or draining.
     #[error("could not take the save's turn")]
     Lane(#[from] lanes::Refused),
+    /// An earlier final save of the session is still being stored; this one waits for it.
+    #[error("an earlier save of the session is still being stored")]
+    Overtaking,
     /// A part of the work panicked or was stopped.
     #[error("the work on the save was interrupted")]
     Interrupted,

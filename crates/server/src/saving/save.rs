@@ -111,7 +111,11 @@ async fn commit_prepared(work: &Work, prepared: Prepared) -> Result<Committed, S
             let form = form.as_ref().map(Stored::facts);
             let prepared =
                 PreparedSave { number: save.number, kind, blob, form, someone_waits, at: app.now() };
-            app.ledger.commit_save(&prepared).await?
+            let committed = app.ledger.commit_save(&prepared).await?;
+            if committed.answer == Answer::TryAgain {
+                return Err(SaveError::Overtaking);
+            }
+            committed
         }
         (Plan::Store(_), blob) => keep_aside(app, save, (AsideReason::Damaged, blob)).await?,
         (Plan::KeepAside(reason) | Plan::Alert(reason), blob) => {

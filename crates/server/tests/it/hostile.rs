@@ -131,8 +131,8 @@ fn answered(entry: &understudy::journal::Entry) -> Option<()> {
 async fn an_empty_result_is_quarantined_and_the_server_keeps_its_copy() {
     let stage = Stage::start().await;
     stage.docx("12345").await;
-    // What is refused is fetched once more; this stays empty.
-    stage.editor.faults().arm(FaultKind::BodyEmpty.times(2));
+    // What is refused is fetched again, three times in all; this stays empty.
+    stage.editor.faults().arm(FaultKind::BodyEmpty.times(3));
 
     let session = stage.edit("12345", "ann").await;
     session.write("Not nothing.").await.unwrap();
