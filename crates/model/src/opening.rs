@@ -125,6 +125,8 @@ pub fn rule_on_collecting(server: ServerKnowledge, quiet: Quiet) -> CollectRulin
 pub enum SourceRuling {
     /// The content the key was issued on, whatever the head is now.
     Base,
+    /// The newest content this key saved: its session goes on from its forgotten file, which was collected.
+    Newest,
     /// Nothing: the key is spent, and whatever was served would be edited beside the current session.
     Spent,
 }
@@ -134,6 +136,7 @@ pub enum SourceRuling {
 pub fn rule_on_source(key_is_spent: KeySpent) -> SourceRuling {
     match key_is_spent {
         KeySpent::Yes => SourceRuling::Spent,
+        KeySpent::Collected => SourceRuling::Newest,
         KeySpent::No => SourceRuling::Base,
     }
 }
@@ -143,6 +146,8 @@ pub fn rule_on_source(key_is_spent: KeySpent) -> SourceRuling {
 pub enum KeySpent {
     /// The server should open nothing under it any more.
     Yes,
+    /// Its forgotten file was collected while somebody may have been entering it: it is still live.
+    Collected,
     /// Its session may still be alive.
     No,
 }

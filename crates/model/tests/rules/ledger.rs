@@ -257,9 +257,16 @@ pub(crate) fn retire_key(world: &mut World, key: u8, saves_received: u8) {
 pub(crate) fn source(world: &mut World, setting: &Setting, key: u8) -> Option<Content> {
     let head = world.head.mark.content;
     let row = &mut world.keys[usize::from(key)];
-    let is_spent = row.is_settled || row.standing == Standing::Retired;
-    if rule_on_source(if is_spent { KeySpent::Yes } else { KeySpent::No }) == SourceRuling::Spent {
-        return None;
+    let spent = match row.standing {
+        Standing::Live if row.is_settled => KeySpent::Collected,
+        Standing::Retired => KeySpent::Yes,
+        _ if row.is_settled => KeySpent::Yes,
+        _ => KeySpent::No,
+    };
+    match rule_on_source(spent) {
+        SourceRuling::Spent => return None,
+        SourceRuling::Newest => return (world.head.key == key + 1).then_some(head),
+        SourceRuling::Base => {}
     }
     row.base_fetched_again |= row.has_first_save;
     let content = if setting.guards.pinned_base { row.base } else { head };

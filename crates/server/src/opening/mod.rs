@@ -19,7 +19,7 @@ mod tests;
 pub use configure::{Configured, configure};
 pub use content::{read, version};
 pub(crate) use source::derive;
-pub use source::{StreamRefused, StreamTokens, source};
+pub use source::{StreamRefused, StreamTokens, Streamed, source};
 pub use upload::{Upload, upload};
 
 /// Why a document could not be opened or brought in.

@@ -12,6 +12,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use ledger::documents::Content;
 use model::keys::Mode;
 use model::opening::{KeySpent, SourceRuling, rule_on_source};
+use model::saves::KeyStanding;
 use model::{DocumentId, EditorKey, Label};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -120,9 +121,15 @@ pub async fn source(app: &App, document: &DocumentId, token: &str) -> Result<Con
     let streamed = StreamTokens::new(&app.config).verify(token, document, app.now())?;
     let record = app.ledger.key(&streamed.key).await?.ok_or(StreamRefused::Token)?;
     let is_edit = streamed.key.parts().is_some_and(|parts| parts.mode == Mode::Edit);
-    let spent = if record.is_spent { KeySpent::Yes } else { KeySpent::No };
-    if rule_on_source(spent) == SourceRuling::Spent {
-        return Err(StreamRefused::Spent.into());
+    let spent = match record.standing {
+        KeyStanding::Live if record.is_spent => KeySpent::Collected,
+        _ if record.is_spent => KeySpent::Yes,
+        _ => KeySpent::No,
+    };
+    match rule_on_source(spent) {
+        SourceRuling::Spent => return Err(StreamRefused::Spent.into()),
+        SourceRuling::Newest => return newest_of_key(app, document, &streamed.key).await,
+        SourceRuling::Base => {}
     }
     let label = if app.guards.pinned_base {
         streamed.label
@@ -134,6 +141,14 @@ pub async fn source(app: &App, document: &DocumentId, token: &str) -> Result<Con
         app.ledger.note_base_fetched(&streamed.key, app.now()).await?;
     }
     Ok(content)
+}
+
+/// The head, if this key made it.
+async fn newest_of_key(app: &App, document: &DocumentId, key: &EditorKey) -> Result<Content, OpenError> {
+    let head = app.ledger.document(document).await?.ok_or(StreamRefused::Token)?.head;
+    let content =
+        app.ledger.content(document, head).await?.filter(|content| content.key.as_ref() == Some(key));
+    Ok(content.ok_or(StreamRefused::Spent)?)
 }
 
 #[cfg(test)]

@@ -1,22 +1,31 @@
 //! Recovery against memory ports: what an ended process, a deaf server or another program left behind.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ledger::documents::KeptPage;
 use ledger::{Documents as _, Keys as _, Publications as _, Trail as _};
 use model::callbacks::{Answer, Callback};
 use model::opening::ServerKnowledge;
 use model::versions::Origin;
-use model::{Digest, EditorKey};
+use model::{Digest, EditorKey, Label};
 use vault::{Sidecar, Spool, Tree as _, Vault as _};
 
 use super::{AgeMin, adopt, round};
 use crate::app::App;
+use crate::opening::{StreamTokens, Streamed, source};
 use crate::testing::{Workbench, deliver, docx, idle, place};
 
 async fn recover(app: &Arc<App>) {
     round(app).await;
     idle(app).await;
+}
+
+async fn source_of(app: &App, key: &EditorKey) -> Digest {
+    let document = key.parts().unwrap().document;
+    let streamed = Streamed { document: document.clone(), key: key.clone(), label: Label::FIRST };
+    let token = StreamTokens::new(&app.config).issue(&streamed, app.now(), Duration::from_secs(60));
+    source(app, &document, &token).await.unwrap().blob.digest
 }
 
 async fn kept_reasons(bench: &Workbench) -> Vec<&'static str> {
@@ -148,6 +157,7 @@ async fn a_key_somebody_enters_while_its_forgotten_file_is_collected_is_not_reti
     recover(&app).await;
     assert_eq!(bench.labels().await, ["2", "1"], "the file is collected all the same");
     assert_eq!(bench.open(&app).await, key, "who comes later joins the session");
+    assert_eq!(source_of(&app, &key).await, Digest::of(&docx("forgotten")), "which is what it was opened on");
 
     // Their changes cannot be built: the server holds them until somebody opens this very key.
     deliver(&app, &Callback { url: None, ..bench.callback(&key, 3, &docx("nothing")) }).await;
