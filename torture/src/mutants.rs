@@ -8,7 +8,7 @@ use model::Guards;
 use crate::chronicle::Class;
 use crate::report::{Totals, print, tell};
 use crate::run::{Plan, run};
-use crate::world::DiskKind;
+use crate::world::{DiskKind, Weather};
 
 /// A mutant that lives longer than this many kills is not caught.
 const KILLS_MAX: u64 = 60;
@@ -35,8 +35,9 @@ pub(crate) async fn run_all(plan: &Plan) -> Result<ExitCode> {
 /// A little of everything.
 pub(crate) async fn run_short(plan: &Plan) -> Result<ExitCode> {
     let mut table = Table::default();
-    table.play("(all guards)", Plan { kills: SHORT_KILLS, ..plan.clone() }).await?;
-    let power_loss = Plan { kills: SHORT_POWER_LOSS_KILLS, disk: DiskKind::PowerLoss, ..plan.clone() };
+    let mild = Plan { weather: Weather::Mild, ..plan.clone() };
+    table.play("(all guards)", Plan { kills: SHORT_KILLS, ..mild.clone() }).await?;
+    let power_loss = Plan { kills: SHORT_POWER_LOSS_KILLS, disk: DiskKind::PowerLoss, ..mild };
     table.play("(all guards, power loss)", power_loss).await?;
     for mutant in SHORT_MUTANTS {
         table.play(mutant, of_mutant(plan, mutant)).await?;

@@ -15,7 +15,7 @@ use crate::chronicle::{Class, Violation};
 use crate::dice::Dice;
 use crate::killing::{self, Life};
 use crate::watching::{self, Seen};
-use crate::world::{Cut, DiskKind, Process, Setting, World};
+use crate::world::{Cut, DiskKind, Process, Setting, Weather, World};
 use crate::{load, settling};
 
 /// How long the players may take to finish their scenes.
@@ -96,7 +96,9 @@ impl Stage {
         let (mut players, mut around, mut watchers) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
         load::begin(world, &mut players);
         players.spawn(load::upload_more(Arc::clone(world), dice.part("uploads", 0)));
-        around.spawn(load::crash_the_editor(Arc::clone(world), dice.part("crashes", 0)));
+        if world.setting.weather == Weather::Rough {
+            around.spawn(load::crash_the_editor(Arc::clone(world), dice.part("crashes", 0)));
+        }
         let seen = watching::begin(world, &mut watchers);
         Self { players, around, watchers, seen }
     }

@@ -12,7 +12,7 @@ use crate::dice::Dice;
 use crate::killing;
 use crate::report::{Totals, tell};
 use crate::round::{self, Report};
-use crate::world::{DiskKind, Setting};
+use crate::world::{DiskKind, Setting, Weather};
 
 /// Enough for a story, few enough that a check at rest is never far.
 const KILLS_PER_ROUND: u64 = 15;
@@ -25,6 +25,7 @@ pub(crate) struct Plan {
     pub(crate) documents: usize,
     pub(crate) disk: DiskKind,
     pub(crate) mutant: Option<String>,
+    pub(crate) weather: Weather,
     pub(crate) executable: PathBuf,
     /// Where the rounds have their folders.
     pub(crate) folder: PathBuf,
@@ -84,6 +85,7 @@ async fn play(plan: &Plan, number: u64, kills: std::ops::Range<u64>) -> Result<R
         documents: plan.documents,
         disk: plan.disk,
         mutant: plan.mutant.clone(),
+        weather: plan.weather,
         executable: plan.executable.clone(),
         folder: plan.folder.join(format!("round-{number}")),
     };

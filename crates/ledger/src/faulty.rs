@@ -84,6 +84,7 @@ faulty!(Saves {
     fn acknowledge(number: InboxNumber, at: Timestamp) -> ();
     fn give_up(number: InboxNumber, at: Timestamp) -> ();
     fn open_saves() -> Vec<OpenSave>;
+    fn is_overtaking(number: InboxNumber, at: Timestamp) -> bool;
     fn save(number: InboxNumber) -> Option<SaveRecord>;
     fn collect_forgotten(found: &ForgottenFile) -> Committed;
 });

@@ -26,6 +26,8 @@ pub trait Saves: Send + Sync {
     async fn give_up(&self, number: InboxNumber, at: Timestamp) -> Result<()>;
     /// Callbacks that were received and not finished, in order of arrival.
     async fn open_saves(&self) -> Result<Vec<OpenSave>>;
+    /// Whether an earlier final save of the same key is still being stored, so that this one cannot be committed yet.
+    async fn is_overtaking(&self, number: InboxNumber, at: Timestamp) -> Result<bool>;
     /// One callback.
     async fn save(&self, number: InboxNumber) -> Result<Option<SaveRecord>>;
     /// The commit point of a forgotten file. Its key is spent from then on, unless the file is damaged: then the server

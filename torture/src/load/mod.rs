@@ -64,9 +64,9 @@ async fn play_on(mut play: Play) {
     while !world.curtain.is_cancelled() {
         let has_time = world.calm_left() >= LONG_SCENE;
         let scene = if has_time && play.dice.happens(70) {
-            Scene::long(&mut play.dice)
+            Scene::long(&mut play.dice, world.setting.weather)
         } else {
-            Scene::short(&mut play.dice)
+            Scene::short(&mut play.dice, world.setting.weather)
         };
         world.chronicle.count(&format!("scene {}", scene.as_str()), 1);
         world.chronicle.note_of(&play.document, format!("scene {}", scene.as_str()));

@@ -45,8 +45,18 @@ pub(crate) struct Setting {
     pub(crate) documents: usize,
     pub(crate) disk: DiskKind,
     pub(crate) mutant: Option<String>,
+    pub(crate) weather: Weather,
     pub(crate) executable: PathBuf,
     pub(crate) folder: PathBuf,
+}
+
+/// How much goes wrong around the service, beside its own death.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weather {
+    /// Everything: callbacks and answers are lost, files damaged, conversions fail, the Document Server dies.
+    Rough,
+    /// Everyday editing and races.
+    Mild,
 }
 
 /// The world of one round.

@@ -38,7 +38,10 @@ pub(super) fn commit_save(
         return Ok(end);
     }
     let document = row.document.clone().ok_or_else(|| LedgerError::not_found("the document of an orphan"))?;
-    if save.kind == SaveKind::Final && shared.guards.order_guard && is_overtaking(connection, &row, save)? {
+    if save.kind == SaveKind::Final
+        && shared.guards.order_guard
+        && is_overtaking(connection, save.number, save.at)?
+    {
         return Ok(not_now(&document));
     }
     contents::name_blob(connection, &save.blob, save.at)?;
@@ -82,11 +85,12 @@ pub(super) fn commit_save(
 
 /// Whether an earlier final save of the same key is still being stored. The repeat of an older save carries the time of the
 /// newest change, so only after that one can it be told which is newer.
-fn is_overtaking(connection: &Connection, row: &InboxRow, save: &PreparedSave) -> Result<bool> {
+pub(super) fn is_overtaking(connection: &Connection, number: InboxNumber, at: Timestamp) -> Result<bool> {
     facts::exists(
         connection,
-        "SELECT 1 FROM inbox WHERE key = ?1 AND status = 2 AND outcome IS NULL AND number < ?2 AND link_received_ms >= ?3",
-        params![row.callback.key.as_str(), Stored(save.number), ms(keys::storing_since(save.at))],
+        "SELECT 1 FROM inbox i JOIN inbox mine ON mine.key = i.key AND mine.number = ?1
+         WHERE i.status = 2 AND i.outcome IS NULL AND i.number < ?1 AND i.link_received_ms >= ?2",
+        params![Stored(number), ms(keys::storing_since(at))],
     )
 }
 

@@ -36,6 +36,10 @@ impl Saves for SqliteLedger {
         self.write(move |connection, _| commit::give_up(connection, number, at)).await
     }
 
+    async fn is_overtaking(&self, number: InboxNumber, at: Timestamp) -> Result<bool> {
+        self.read(move |connection| commit::is_overtaking(connection, number, at)).await
+    }
+
     async fn open_saves(&self) -> Result<Vec<OpenSave>> {
         self.read(|connection| {
             let mut query = connection.prepare_cached(

@@ -4,11 +4,12 @@
 //! case. Every step may be repeated.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ledger::documents::BlobFacts;
 use ledger::saves::{Aside, Committed, OpenSave, PreparedSave};
 use model::callbacks::{Answer, AsideReason, Plan, answer_to_failure};
-use model::saves::Ruling;
+use model::saves::{Ruling, SaveKind};
 use office_check::{Report, Verdict};
 use signals::Signal;
 use vault::{Sidecar, Spooled};
@@ -19,6 +20,9 @@ use super::fetch::fetch;
 use crate::app::App;
 use crate::incoming::blob_facts;
 use crate::telemetry::{self, report, timed};
+
+/// How often somebody who waits for an earlier save looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A save whose bytes are stored (or that brought none).
 pub(super) struct Prepared {
@@ -39,14 +43,31 @@ pub(super) async fn prepare(work: Arc<Work>) -> Result<Prepared, SaveError> {
     if matches!(plan, Plan::Alert(_)) {
         return Ok(Prepared { content: None, form: None });
     }
-    let _permit = Arc::clone(&app.fetching).acquire_owned().await.map_err(|_| SaveError::Interrupted)?;
+    let permit = Arc::clone(&app.fetching).acquire_owned().await.map_err(|_| SaveError::Interrupted)?;
     let content = bring_in(app, save, save.callback.url.as_deref()).await?;
     // A submitted form is a record of its own: its data must be safe before the server may forget it.
     let form = match plan {
         Plan::Store(_) => bring_in(app, save, save.callback.forms_data_url.as_deref()).await?,
         _ => None,
     };
+    drop(permit);
+    if plan == Plan::Store(SaveKind::Final) {
+        let_earlier_ones_go_first(app, save).await?;
+    }
     Ok(Prepared { content, form })
+}
+
+/// The repeat of an older save can come while the newer one is still being fetched, and nothing in it tells that it is old.
+/// So final saves of one key never pass each other, however long that takes: here, where nobody else waits in line.
+async fn let_earlier_ones_go_first(app: &App, save: &OpenSave) -> Result<(), SaveError> {
+    let deadline = Instant::now() + app.config.saving.answer_within;
+    while app.guards.order_guard && app.ledger.is_overtaking(save.number, app.now()).await? {
+        if Instant::now() >= deadline {
+            return Err(SaveError::Overtaking);
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    Ok(())
 }
 
 async fn bring_in(app: &App, save: &OpenSave, link: Option<&str>) -> Result<Option<Stored>, SaveError> {

@@ -10,6 +10,7 @@ mod stale;
 
 use super::play::Play;
 use crate::dice::Dice;
+use crate::world::Weather;
 
 /// A scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,13 +78,27 @@ const LONG: [(u64, Scene); 4] =
 
 impl Scene {
     /// A scene of a second or so.
-    pub(crate) fn short(dice: &mut Dice) -> Self {
-        *dice.weighted(&SHORT)
+    pub(crate) fn short(dice: &mut Dice, weather: Weather) -> Self {
+        Self::draw(dice, weather, &SHORT)
     }
 
     /// A scene of several seconds, which a kill would spoil.
-    pub(crate) fn long(dice: &mut Dice) -> Self {
-        *dice.weighted(&LONG)
+    pub(crate) fn long(dice: &mut Dice, weather: Weather) -> Self {
+        Self::draw(dice, weather, &LONG)
+    }
+
+    fn draw(dice: &mut Dice, weather: Weather, scenes: &[(u64, Self)]) -> Self {
+        loop {
+            let scene = *dice.weighted(scenes);
+            if weather == Weather::Rough || !scene.is_rough() {
+                return scene;
+            }
+        }
+    }
+
+    fn is_rough(self) -> bool {
+        use Scene::{BackInRetry, BadDownload, DeadLink, NoResult, Revival, RoughRoad};
+        matches!(self, BackInRetry | BadDownload | DeadLink | NoResult | Revival | RoughRoad)
     }
 
     pub(crate) fn as_str(self) -> &'static str {
