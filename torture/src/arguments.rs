@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     /// Print one line of JSON at the end: seed, kills, lost, damaged, duplicated, stuck.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Remove one guard of the service. The run ends at the first finding, and must have one.
+    /// Remove one guard of the service. The run ends at the first finding; exit code 1 says that there was one.
     #[arg(long, value_name = "NAME")]
     pub(crate) mutant: Option<String>,
     /// Every kill takes the power with it: what was not flushed to the disk is gone.
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// Remove every guard in turn; each must be found out, and the service with all its guards must be clean.
     #[arg(long, conflicts_with_all = ["mutant", "short"])]
     pub(crate) all_mutants: bool,
-    /// The form for CI: 25 kills, a few with power loss, three mutants.
+    /// The form for CI: 25 kills, a few with power loss, in mild weather; three mutants.
     #[arg(long, conflicts_with = "mutant")]
     pub(crate) short: bool,
     /// Keep the folders of all rounds here. Those with findings are always kept, if not here then in a temporary folder.
