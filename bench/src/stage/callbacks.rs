@@ -36,6 +36,7 @@ impl Callback<'_> {
             "filetype": "docx",
             "users": ["u1"],
             "lastsave": last_save.to_string(),
+            "notmodified": false,
             "history": { "serverVersion": "9.3.0", "changes": [
                 { "created": "2023-11-14 22:13:20", "user": { "id": "u1", "name": "User One" } },
             ]},

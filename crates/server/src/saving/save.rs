@@ -22,7 +22,7 @@ use crate::incoming::blob_facts;
 use crate::telemetry::{self, report, timed};
 
 /// How often somebody who waits for an earlier save looks.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A save whose bytes are stored (or that brought none).
 pub(super) struct Prepared {
