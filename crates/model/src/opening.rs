@@ -86,7 +86,7 @@ pub fn rule_on_open(guards: &Guards, facts: &OpenFacts) -> OpenRuling {
 }
 
 /// Whether nothing can come from a key any more, so that it may retire.
-pub fn may_collect_forgotten(server: ServerKnowledge) -> bool {
+pub fn may_retire(server: ServerKnowledge) -> bool {
     matches!(server, ServerKnowledge::Unknown | ServerKnowledge::NothingHeld)
 }
 
@@ -214,7 +214,7 @@ mod tests {
         for (server, busy, quiet) in rulings {
             assert_eq!(rule_on_collecting(server, Quiet::No), busy, "{server:?}");
             assert_eq!(rule_on_collecting(server, Quiet::Yes), quiet, "{server:?}");
-            assert_eq!(may_collect_forgotten(server), busy == CollectRuling::Collect, "{server:?}");
+            assert_eq!(may_retire(server), busy == CollectRuling::Collect, "{server:?}");
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::clock::{Clock, Random, SystemClock, SystemRandom};
 use crate::config::Config;
 use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
-use crate::saving::Jobs;
+use crate::saving::{Entries, Jobs};
 
 /// The embedded ledger, in the data folder.
 const LEDGER: &str = "ledger.sqlite";
@@ -58,6 +58,8 @@ pub struct App {
     pub publications: Lanes<DocumentId>,
     /// Saves in progress in this process.
     pub jobs: Jobs,
+    /// Who came into which session.
+    pub entries: Entries,
     /// Downloads and checks at once.
     pub fetching: Arc<Semaphore>,
     /// Wakes the recovery loop before its time.
@@ -225,6 +227,7 @@ impl App {
             saves: Lanes::new(settings)?,
             publications: Lanes::new(settings)?,
             jobs: Jobs::default(),
+            entries: Entries::default(),
             fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),
             recovery_wanted: Notify::new(),
             is_ready: AtomicBool::new(true),

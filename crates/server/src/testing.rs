@@ -311,6 +311,12 @@ impl FakeEditor {
         self.state.lock().unwrap().entered_on_fetch = Some(key.clone());
     }
 
+    /// Takes part in the meeting of transfers, without one.
+    pub(crate) async fn meet(&self) {
+        let meeting = self.state.lock().unwrap().meeting.clone();
+        meeting.unwrap().wait().await;
+    }
+
     /// No transfer goes on before so many have begun.
     pub(crate) fn transfers_meet(&self, count: usize) {
         self.state.lock().unwrap().meeting = Some(Arc::new(tokio::sync::Barrier::new(count)));

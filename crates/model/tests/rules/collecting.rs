@@ -5,7 +5,7 @@
 //! Guarantees: a save that came after the question stops the commit; what is deleted at the server is what was committed.
 //! Does not do: keys of other installations or of documents we do not have.
 
-use model::opening::may_collect_forgotten;
+use model::opening::may_retire;
 
 use crate::ledger;
 use crate::search::Setting;
@@ -17,7 +17,7 @@ pub(crate) fn can_collect(world: &World, setting: &Setting, process: u8, key: u8
     let is_known = world.keys[usize::from(key)].standing != Standing::NotIssued;
     let is_there =
         world.server[usize::from(key)].forgotten.is_some_and(|content| is_news(world, key, content));
-    setting.guards.collector && is_idle && is_known && is_there && may_collect_forgotten(world.info(key))
+    setting.guards.collector && is_idle && is_known && is_there && may_retire(world.info(key))
 }
 
 /// A damaged file stays with the server; looking at it once more changes nothing.
@@ -46,7 +46,7 @@ pub(crate) fn can_settle(world: &World, setting: &Setting, process: u8, key: u8)
     let row = &world.keys[usize::from(key)];
     let is_idle = world.collecting[usize::from(process)] == Collecting::Idle;
     let is_due = row.standing == Standing::Live && (row.newest_final.number > 0 || row.is_settled);
-    setting.guards.collector && is_idle && is_due && may_collect_forgotten(world.info(key))
+    setting.guards.collector && is_idle && is_due && may_retire(world.info(key))
 }
 
 /// Somebody waits for a finished key: an idle process finishes it.
@@ -60,7 +60,7 @@ pub(crate) fn begin_finishing(world: &mut World, key: u8) {
 /// Collects what a finished key left behind and retires it, unless the server still holds something.
 pub(crate) fn finish(world: &mut World, process: u8, key: u8) {
     let row = &world.keys[usize::from(key)];
-    if row.standing == Standing::Live && may_collect_forgotten(world.info(key)) {
+    if row.standing == Standing::Live && may_retire(world.info(key)) {
         fetch(world, process, key, Aim::Finish);
     }
 }
@@ -80,7 +80,7 @@ pub(crate) fn step(world: &mut World, setting: &Setting, process: u8) {
         }
         Collecting::Committed(asked, content) => {
             delete(world, asked.key, content);
-            let is_empty = may_collect_forgotten(world.info(asked.key));
+            let is_empty = may_retire(world.info(asked.key));
             if asked.aim == Aim::Finish && is_empty { Collecting::Retire(asked) } else { Collecting::Idle }
         }
         Collecting::Retire(asked) => {

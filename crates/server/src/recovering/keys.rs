@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ledger::keys::{KeyRecord, Retirement};
 use model::EditorKey;
-use model::opening::{Quiet, may_collect_forgotten};
+use model::opening::{Quiet, may_retire};
 use model::saves::KeyStanding;
 use signals::Signal;
 
@@ -43,7 +43,7 @@ pub(super) async fn finish(app: &Arc<App>, key: &EditorKey) -> Result<(), Recove
 /// Somebody may have entered from the forgotten file while it was collected. Now that it is gone nobody new can, so what
 /// the server says now stays true.
 async fn retire_if_empty(app: &App, record: &KeyRecord) -> Result<(), RecoveryError> {
-    if !may_collect_forgotten(app.editor.knowledge_of(&record.key).await) {
+    if !may_retire(app.editor.knowledge_of(&record.key).await) {
         return Ok(());
     }
     let retirement = Retirement {

@@ -21,13 +21,15 @@ use crate::telemetry::report;
 pub enum Reply {
     /// An answer.
     Answer(Answer),
-    /// Nothing: the connection is closed, because a 0 would come too late and anything else would be wrong.
+    /// Nothing: the connection is closed, because a 0 would come too late, or to somebody's harm, and anything else would be
+    /// wrong.
     Close,
 }
 
 /// Does what a verified callback asks for.
 pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Reply {
     let has_url = if callback.url.is_some() { HasUrl::Yes } else { HasUrl::No };
+    let (key, status) = (callback.key.clone(), callback.status);
     let answer = match plan_for(callback.status, has_url) {
         Plan::NotePresence | Plan::NoteIdle => presence::note(app, &callback).await,
         Plan::Ignore => Answer::Saved,
@@ -35,15 +37,24 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
             take_in(app, callback, plan, received).await
         }
     };
-    in_time(app, answer, received)
+    let would_harm = is_late(app, received) || (ends_session(status) && app.entries.since(&key, received));
+    if answer != Answer::TryAgain && would_harm && app.guards.late_answer_closes {
+        Reply::Close
+    } else {
+        Reply::Answer(answer)
+    }
 }
 
 /// By the time the limit has passed the server may have revived the key: a 0 would delete the new session's changes, and
-/// a refusal would put a forgotten file beside them, so that the next opening counts them twice.
-fn in_time(app: &App, answer: Answer, received: Instant) -> Reply {
-    let is_late = received.elapsed() > app.config.saving.answer_zero_within;
-    let is_final = answer != Answer::TryAgain;
-    if is_final && is_late && app.guards.late_answer_closes { Reply::Close } else { Reply::Answer(answer) }
+/// a refusal would put a forgotten file beside them, so that the next opening counts them twice. The same holds at once
+/// when somebody is known to have come in.
+fn is_late(app: &App, received: Instant) -> bool {
+    received.elapsed() > app.config.saving.answer_zero_within
+}
+
+/// Whether the server lets go of all changes of the key once this is answered.
+fn ends_session(status: u8) -> bool {
+    matches!(status, 2 | 3)
 }
 
 async fn take_in(app: &Arc<App>, callback: Callback, plan: Plan, received: Instant) -> Answer {

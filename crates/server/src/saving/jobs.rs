@@ -78,10 +78,10 @@ impl Jobs {
 }
 
 impl Job {
-    /// Whether a delivery waits that is still young enough to be answered 0.
-    pub fn someone_waits(&self, young: Duration) -> SomeoneWaits {
+    /// Whether a delivery waits that is still young enough to be answered 0, and harmless to answer.
+    pub fn someone_waits(&self, young: Duration, is_harmless: impl Fn(Instant) -> bool) -> SomeoneWaits {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.values().any(|received| received.elapsed() < young) {
+        if waiting.values().any(|received| received.elapsed() < young && is_harmless(*received)) {
             SomeoneWaits::Yes
         } else {
             SomeoneWaits::No
@@ -142,12 +142,12 @@ mod tests {
         let jobs = Jobs::default();
         let (_, job, waiter) = jobs.join(InboxNumber(1), Some(Instant::now()));
         let mut waiter = waiter.unwrap();
-        assert_eq!(job.someone_waits(YOUNG), SomeoneWaits::Yes);
+        assert_eq!(job.someone_waits(YOUNG, |_| true), SomeoneWaits::Yes);
 
         assert_eq!(waiter.wait(Duration::from_secs(50)).await, None);
         drop(waiter);
 
-        assert_eq!(job.someone_waits(YOUNG), SomeoneWaits::No);
+        assert_eq!(job.someone_waits(YOUNG, |_| true), SomeoneWaits::No);
     }
 
     #[test]
@@ -156,6 +156,6 @@ mod tests {
         let long_ago = Instant::now().checked_sub(Duration::from_secs(200)).unwrap();
         let (_, job, _waiter) = jobs.join(InboxNumber(1), Some(long_ago));
 
-        assert_eq!(job.someone_waits(YOUNG), SomeoneWaits::No);
+        assert_eq!(job.someone_waits(YOUNG, |_| true), SomeoneWaits::No);
     }
 }

@@ -20,6 +20,7 @@
 //! [`App::saves`]: crate::app::App::saves
 
 mod accept;
+mod entries;
 mod fetch;
 mod jobs;
 mod presence;
@@ -30,6 +31,7 @@ mod tests;
 
 pub(crate) use accept::start;
 pub use accept::{Reply, accept};
+pub use entries::Entries;
 pub use jobs::Jobs;
 pub(crate) use save::plan_of;
 

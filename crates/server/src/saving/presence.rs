@@ -11,6 +11,9 @@ use crate::editors::onlyoffice::is_our_question;
 
 /// Notes who is inside. Who sits in a retired key is asked to leave; their saves are taken all the same.
 pub(super) async fn note(app: &Arc<App>, callback: &Callback) -> Answer {
+    if callback.status == 1 && !callback.users.is_empty() {
+        app.entries.note(&callback.key);
+    }
     if let Some(nonce) = callback.user_data.as_ref().filter(|data| is_our_question(data)) {
         app.signals.announce(Signal::Answered { nonce: nonce.clone(), status: callback.status }).await;
         if callback.users.is_empty() {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ledger::documents::BlobFacts;
 use ledger::saves::{Aside, Committed, OpenSave, PreparedSave};
 use model::callbacks::{Answer, AsideReason, Plan, answer_to_failure};
-use model::saves::{Ruling, SaveKind};
+use model::saves::{Ruling, SaveKind, SomeoneWaits};
 use office_check::{Report, Verdict};
 use signals::Signal;
 use vault::{Sidecar, Spooled};
@@ -17,6 +17,7 @@ use vault::{Sidecar, Spooled};
 use super::SaveError;
 use super::accept::Work;
 use super::fetch::fetch;
+use super::jobs::Job;
 use crate::app::App;
 use crate::incoming::blob_facts;
 use crate::telemetry::{self, report, timed};
@@ -128,7 +129,7 @@ async fn commit_prepared(work: &Work, prepared: Prepared) -> Result<Committed, S
     let committed = match (work.plan, blob) {
         _ if save.document.is_none() => keep_orphan(app, save, content.as_ref()).await?,
         (Plan::Store(kind), Some(blob)) if !(is_damaged && app.guards.quarantine) => {
-            let someone_waits = work.job.someone_waits(app.config.saving.answer_zero_within);
+            let someone_waits = someone_waits(&work.job, app, save);
             let form = form.as_ref().map(Stored::facts);
             let prepared =
                 PreparedSave { number: save.number, kind, blob, form, someone_waits, at: app.now() };
@@ -150,6 +151,12 @@ async fn commit_prepared(work: &Work, prepared: Prepared) -> Result<Committed, S
         }
     }
     Ok(committed)
+}
+
+/// Whether somebody is going to be answered 0.
+fn someone_waits(job: &Job, app: &App, save: &OpenSave) -> SomeoneWaits {
+    let is_harmless = |received| !app.entries.since(&save.callback.key, received);
+    job.someone_waits(app.config.saving.answer_zero_within, is_harmless)
 }
 
 impl Stored {

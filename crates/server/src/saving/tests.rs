@@ -291,6 +291,30 @@ async fn no_final_answer_is_given_once_the_server_may_have_revived_the_key() {
     }
 }
 
+#[tokio::test]
+async fn a_final_save_is_not_acknowledged_while_somebody_came_back_in() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let save = bench.callback(&key, 2, &docx("edited"));
+    let came_in = Callback { url: None, ..bench.callback(&key, 1, &docx("nothing")) };
+    bench.editor.transfers_meet(2);
+
+    let (answer, ()) = tokio::join!(deliver(&app, &save), async {
+        assert_eq!(deliver(&app, &came_in).await, Some(Answer::Saved));
+        bench.editor.meet().await;
+    });
+
+    assert_eq!(answer, None, "a 0 would delete what they type");
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("edited")), "it is stored all the same");
+    assert!(!bench.ledger.key(&key).await.unwrap().unwrap().is_spent, "and their session goes on");
+    assert_eq!(
+        deliver(&app, &save).await,
+        Some(Answer::Saved),
+        "a repeat may be answered: nobody came in since"
+    );
+}
+
 /// The Document Server's side of a session, by its rules: a final save is repeated three times after trouble and then
 /// forgotten; a force save is sent once.
 async fn play(
