@@ -16,26 +16,47 @@ mod saves;
 mod seed1;
 mod stage;
 
-use anyhow::{Result, bail};
+use std::process::ExitCode;
 
-fn main() -> Result<()> {
+use anyhow::Result;
+
+const USAGE: &str = "\
+Usage: bench NAME [--json]
+
+  lanes  tasks in order per key, beside plain tokio and a thread per key in Java (4 minutes)
+  saves  durable saves through the service, beside a reference that only flushes, hashes and inflates (10 minutes)
+  seed1  the three scenarios of seed 1 through the running service (seconds)
+
+  --json  print one line of JSON at the end; the table goes to stderr
+
+Measure when nothing else runs.";
+
+fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (flags, names): (Vec<_>, Vec<_>) = arguments.iter().partition(|argument| argument.starts_with("--"));
-    if let Some(unknown) = flags.iter().find(|flag| **flag != "--json") {
-        bail!("unknown option {unknown}; there is --json");
-    }
-    let report = match names.as_slice() {
-        [name] if *name == "lanes" => lanes::run()?,
-        [name] if *name == "saves" => saves::run()?,
-        [name] if *name == "seed1" => seed1::run()?,
-        _ => bail!("which bench? usage: bench lanes|saves|seed1 [--json]"),
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (name, is_json) = match arguments.as_slice() {
+        ["--help" | "-h" | "help"] => {
+            println!("{USAGE}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        [name] => (*name, false),
+        [name, "--json"] | ["--json", name] => (*name, true),
+        _ => ("", false),
     };
-
-    if flags.is_empty() {
-        println!("{report}");
-    } else {
+    let report = match name {
+        "lanes" => lanes::run()?,
+        "saves" => saves::run()?,
+        "seed1" => seed1::run()?,
+        _ => {
+            eprintln!("{USAGE}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    if is_json {
         eprintln!("{report}");
         println!("{}", serde_json::to_string(&report)?);
+    } else {
+        println!("{report}");
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
