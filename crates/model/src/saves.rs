@@ -186,7 +186,7 @@ pub fn becomes_newest(guards: &Guards, key: &KeyFacts, save: &IncomingSave) -> b
     let older_than_checkpoint = key.newest_checkpoint.as_ref().is_some_and(|newest| {
         // Repeated, or taken up again after a crash, a final save can come after a checkpoint that holds more.
         let is_comparable = save.kind == SaveKind::Checkpoint || is_same_session(&save.mark, newest);
-        is_comparable && is_older_than_checkpoint(&save.mark, newest)
+        is_comparable && is_older_than_checkpoint(save, newest)
     });
     !guards.order_guard || !(older_than_final || older_than_checkpoint)
 }
@@ -238,13 +238,23 @@ fn is_same_session(last: &SaveMark, checkpoint: &SaveMark) -> bool {
     checkpoint.session_start.is_none() || checkpoint.session_start == last.session_start
 }
 
-fn is_older_than_checkpoint(save: &SaveMark, newest: &SaveMark) -> bool {
+fn is_older_than_checkpoint(save: &IncomingSave, newest: &SaveMark) -> bool {
+    let (kind, save) = (save.kind, &save.mark);
     let arrived_before = save.inbox < newest.inbox;
     let (Some(saved), Some(newest_saved)) = (save.last_save, newest.last_save) else {
         return arrived_before;
     };
     let apart = saved.duration_since(newest_saved);
-    if apart.is_zero() || apart.abs() > OVERTAKING_WINDOW { arrived_before } else { apart.is_negative() }
+    match kind {
+        // Of one second: the final save was built after everybody had left, so it is the checkpoint that was held up.
+        SaveKind::Final if apart.is_zero() => has_fewer_runs(save, newest),
+        _ if apart.is_zero() || apart.abs() > OVERTAKING_WINDOW => arrived_before,
+        _ => apart.is_negative(),
+    }
+}
+
+fn has_fewer_runs(save: &SaveMark, newest: &SaveMark) -> bool {
+    save.runs.zip(newest.runs).is_some_and(|(saved, newest)| saved < newest)
 }
 
 /// An older save that belongs to the same session is contained in the newer one; any other is news to somebody.
@@ -270,8 +280,7 @@ fn is_contained(save: &IncomingSave, newest: &SaveMark) -> bool {
     let changed_before = match (kind, times) {
         // The time of a repeated final save may be later than its own last change, never earlier.
         (SaveKind::Final, times) => {
-            let has_fewer_runs = save.runs.zip(newest.runs).is_some_and(|(saved, newest)| saved < newest);
-            has_fewer_runs || times.is_some_and(|(saved, newest)| saved < newest)
+            has_fewer_runs(save, newest) || times.is_some_and(|(saved, newest)| saved < newest)
         }
         (SaveKind::Checkpoint, Some((saved, newest))) => saved <= newest,
         (SaveKind::Checkpoint, None) => save.inbox < newest.inbox,

@@ -126,6 +126,27 @@ fn a_checkpoint_of_another_session_under_the_same_key_is_kept_aside() {
 }
 
 #[test]
+fn a_final_save_outranks_a_checkpoint_of_the_same_second_that_was_held_up() {
+    let held_up = mark(3, 9, 3);
+    let key = KeyFacts { newest_checkpoint: Some(held_up.clone()), ..live_key() };
+
+    // Received first, stored second: its download failed at first.
+    let ruling = rule(&key, &checkpoint_head(&held_up), SaveKind::Final, mark(2, 9, 2));
+
+    assert_eq!(ruling, Ruling::NewVersion);
+}
+
+#[test]
+fn a_final_save_with_fewer_runs_than_a_checkpoint_of_the_same_second_is_the_older_one() {
+    let later = SaveMark { runs: Some(2), ..mark(3, 9, 3) };
+    let key = KeyFacts { newest_checkpoint: Some(later.clone()), ..live_key() };
+
+    let ruling = rule(&key, &checkpoint_head(&later), SaveKind::Final, mark(2, 9, 2));
+
+    assert_eq!(ruling, Ruling::FileBeside);
+}
+
+#[test]
 fn checkpoints_go_by_the_time_of_their_last_change() {
     let newest = mark(2, 9, 2);
     let key = KeyFacts { newest_checkpoint: Some(newest.clone()), ..live_key() };

@@ -14,7 +14,7 @@ use crate::worlds::{self, Case};
 /// Which promise breaks first without a guard, and in which world.
 const CAUGHT: [(&str, Case, Promise); 13] = [
     ("no-order-guard", worlds::SIX_SIX_TWO, Promise::TheHeadKeepsItsContent),
-    ("no-inbox", worlds::SIX_SIX_TWO, Promise::OneContentPerSave),
+    ("no-inbox", worlds::OVERTAKEN, Promise::OneContentPerSave),
     ("answer-before-commit", worlds::FOUR_ONE_TWO, Promise::AnAnsweredSaveIsKept),
     ("row-before-blob", worlds::TWO_PROCESSES, Promise::AnAnsweredSaveIsKept),
     ("no-collector", worlds::FORGOTTEN, Promise::EverythingArrives),
