@@ -11,7 +11,7 @@ use model::Guards;
 use crate::arguments::Arguments;
 use crate::report::{Totals, print, tell};
 use crate::run::{Keeping, Plan, run as run_plan};
-use crate::world::{DiskKind, Weather};
+use crate::world::{Conditions, DiskKind, Weather};
 use crate::{mutants, program};
 
 /// Runs the program.
@@ -76,11 +76,17 @@ fn plan(arguments: &Arguments) -> Result<(Plan, Option<tempfile::TempDir>)> {
     let plan = Plan {
         kills: arguments.kills,
         seed: arguments.seed,
-        documents: arguments.documents,
-        disk: if arguments.power_loss || needs_power_loss { DiskKind::PowerLoss } else { DiskKind::Plain },
-        mutant: arguments.mutant.clone(),
-        weather: Weather::Rough,
-        executable,
+        conditions: Conditions {
+            documents: arguments.documents,
+            disk: if arguments.power_loss || needs_power_loss {
+                DiskKind::PowerLoss
+            } else {
+                DiskKind::Plain
+            },
+            mutant: arguments.mutant.clone(),
+            weather: Weather::Rough,
+            executable,
+        },
         folder,
         parallel: arguments.parallel,
         only_round: arguments.only_round,

@@ -25,7 +25,7 @@ pub(crate) fn needs_power_loss(mutant: &str) -> bool {
 /// Every mutant in turn, and the whole service before them.
 pub(crate) async fn run_all(plan: &Plan) -> Result<ExitCode> {
     let mut table = Table::default();
-    table.play("(all guards)", Plan { mutant: None, ..plan.clone() }).await?;
+    table.play("(all guards)", plan.under(|conditions| conditions.mutant = None)).await?;
     for mutant in Guards::MUTANTS {
         table.play(mutant, of_mutant(plan, mutant)).await?;
     }
@@ -35,9 +35,10 @@ pub(crate) async fn run_all(plan: &Plan) -> Result<ExitCode> {
 /// A little of everything.
 pub(crate) async fn run_short(plan: &Plan) -> Result<ExitCode> {
     let mut table = Table::default();
-    let mild = Plan { weather: Weather::Mild, ..plan.clone() };
+    let mild = plan.under(|conditions| conditions.weather = Weather::Mild);
     table.play("(all guards)", Plan { kills: SHORT_KILLS, ..mild.clone() }).await?;
-    let power_loss = Plan { kills: SHORT_POWER_LOSS_KILLS, disk: DiskKind::PowerLoss, ..mild };
+    let power_loss = mild.under(|conditions| conditions.disk = DiskKind::PowerLoss);
+    let power_loss = Plan { kills: SHORT_POWER_LOSS_KILLS, ..power_loss };
     table.play("(all guards, power loss)", power_loss).await?;
     for mutant in SHORT_MUTANTS {
         table.play(mutant, of_mutant(plan, mutant)).await?;
@@ -46,14 +47,13 @@ pub(crate) async fn run_short(plan: &Plan) -> Result<ExitCode> {
 }
 
 fn of_mutant(plan: &Plan, mutant: &str) -> Plan {
-    let disk = if needs_power_loss(mutant) { DiskKind::PowerLoss } else { plan.disk };
-    Plan {
-        kills: KILLS_MAX,
-        disk,
-        mutant: Some(mutant.to_owned()),
-        folder: plan.folder.join(mutant),
-        ..plan.clone()
-    }
+    let plan = plan.under(|conditions| {
+        conditions.mutant = Some(mutant.to_owned());
+        if needs_power_loss(mutant) {
+            conditions.disk = DiskKind::PowerLoss;
+        }
+    });
+    Plan { kills: KILLS_MAX, folder: plan.folder.join(mutant), ..plan }
 }
 
 /// What became of each.
@@ -67,13 +67,13 @@ impl Table {
     async fn play(&mut self, name: &str, plan: Plan) -> Result<()> {
         tell(&format!("== {name}"));
         let totals = run(&plan).await?;
-        let verdict = match (plan.mutant.is_some(), totals.has_findings()) {
+        let verdict = match (plan.conditions.mutant.is_some(), totals.has_findings()) {
             (true, true) => "caught",
             (true, false) => "NOT CAUGHT",
             (false, false) => "clean",
             (false, true) => "NOT CLEAN",
         };
-        self.failed |= totals.has_findings() != plan.mutant.is_some();
+        self.failed |= totals.has_findings() != plan.conditions.mutant.is_some();
         self.rows.push(row(name, &totals, verdict));
         Ok(())
     }

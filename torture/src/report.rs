@@ -117,7 +117,12 @@ impl Totals {
         if !violations.is_empty() {
             // Printed in part only; a round without a readable folder would have failed long ago.
             let _ = std::fs::write(setting.folder.join("findings.txt"), whole);
-            let mutant = setting.mutant.as_ref().map(|name| format!(" --mutant {name}")).unwrap_or_default();
+            let mutant = setting
+                .conditions
+                .mutant
+                .as_ref()
+                .map(|name| format!(" --mutant {name}"))
+                .unwrap_or_default();
             tell(&format!(
                 "  seen again, with luck, by: torture --seed {}{mutant} --only-round {}",
                 self.seed, setting.round

@@ -96,7 +96,7 @@ impl Stage {
         let (mut players, mut around, mut watchers) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
         load::begin(world, &mut players);
         players.spawn(load::upload_more(Arc::clone(world), dice.part("uploads", 0)));
-        if world.setting.weather == Weather::Rough {
+        if world.setting.conditions.weather == Weather::Rough {
             around.spawn(load::crash_the_editor(Arc::clone(world), dice.part("crashes", 0)));
         }
         let seen = watching::begin(world, &mut watchers);

@@ -12,7 +12,7 @@ use crate::dice::Dice;
 use crate::killing;
 use crate::report::{Totals, tell};
 use crate::round::{self, Report};
-use crate::world::{DiskKind, Setting, Weather};
+use crate::world::{Conditions, Setting};
 
 /// Enough for a story, few enough that a check at rest is never far.
 const KILLS_PER_ROUND: u64 = 15;
@@ -22,11 +22,7 @@ const KILLS_PER_ROUND: u64 = 15;
 pub(crate) struct Plan {
     pub(crate) kills: u64,
     pub(crate) seed: u64,
-    pub(crate) documents: usize,
-    pub(crate) disk: DiskKind,
-    pub(crate) mutant: Option<String>,
-    pub(crate) weather: Weather,
-    pub(crate) executable: PathBuf,
+    pub(crate) conditions: Conditions,
     /// Where the rounds have their folders.
     pub(crate) folder: PathBuf,
     pub(crate) parallel: usize,
@@ -34,6 +30,15 @@ pub(crate) struct Plan {
     pub(crate) only_round: Option<u64>,
     pub(crate) steps: Arc<Vec<String>>,
     pub(crate) keeping: Keeping,
+}
+
+impl Plan {
+    /// The same under other conditions.
+    pub(crate) fn under(&self, change: impl FnOnce(&mut Conditions)) -> Self {
+        let mut plan = self.clone();
+        change(&mut plan.conditions);
+        plan
+    }
 }
 
 /// Which folders are kept.
@@ -64,7 +69,7 @@ pub(crate) async fn run(plan: &Plan) -> Result<Totals> {
         let report = ended??;
         totals.add(&report);
         clean_up(plan, &report);
-        if plan.mutant.is_some() && totals.has_findings() {
+        if plan.conditions.mutant.is_some() && totals.has_findings() {
             rounds.shutdown().await;
         }
     }
@@ -82,11 +87,7 @@ async fn play(plan: &Plan, number: u64, kills: std::ops::Range<u64>) -> Result<R
     let setting = Setting {
         round: number,
         seed: chance::draw(plan.seed, "round", number),
-        documents: plan.documents,
-        disk: plan.disk,
-        mutant: plan.mutant.clone(),
-        weather: plan.weather,
-        executable: plan.executable.clone(),
+        conditions: plan.conditions.clone(),
         folder: plan.folder.join(format!("round-{number}")),
     };
     std::fs::create_dir_all(&setting.folder)?;

@@ -28,7 +28,7 @@ const LONG_SCENE: Duration = Duration::from_millis(4500);
 
 /// Brings the first documents in; the service is up and nothing is wrong yet.
 pub(crate) async fn bring_documents(world: &World) -> Result<(), NoAnswer> {
-    for number in 0..world.setting.documents {
+    for number in 0..world.setting.conditions.documents {
         bring(world, &format!("paper-{number}"), number).await?;
     }
     Ok(())
@@ -64,9 +64,9 @@ async fn play_on(mut play: Play) {
     while !world.curtain.is_cancelled() {
         let has_time = world.calm_left() >= LONG_SCENE;
         let scene = if has_time && play.dice.happens(70) {
-            Scene::long(&mut play.dice, world.setting.weather)
+            Scene::long(&mut play.dice, world.setting.conditions.weather)
         } else {
-            Scene::short(&mut play.dice, world.setting.weather)
+            Scene::short(&mut play.dice, world.setting.conditions.weather)
         };
         world.chronicle.count(&format!("scene {}", scene.as_str()), 1);
         world.chronicle.note_of(&play.document, format!("scene {}", scene.as_str()));

@@ -42,12 +42,18 @@ pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) struct Setting {
     pub(crate) round: u64,
     pub(crate) seed: u64,
+    pub(crate) conditions: Conditions,
+    pub(crate) folder: PathBuf,
+}
+
+/// What all rounds of a run have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Conditions {
     pub(crate) documents: usize,
     pub(crate) disk: DiskKind,
     pub(crate) mutant: Option<String>,
     pub(crate) weather: Weather,
     pub(crate) executable: PathBuf,
-    pub(crate) folder: PathBuf,
 }
 
 /// How much goes wrong around the service, beside its own death.
@@ -104,13 +110,14 @@ impl World {
         let editor = Editor::start(editor_port, setting.seed, autosave).await?;
         let data = setting.folder.join("data");
         std::fs::create_dir_all(&data).with_context(|| format!("cannot make {}", data.display()))?;
-        let disk = Disk::new(setting.disk, &data, &setting.folder.join("shadow"))?;
+        let disk = Disk::new(setting.conditions.disk, &data, &setting.folder.join("shadow"))?;
         let url = format!("http://127.0.0.1:{port}");
         let mut environment = settings_of_the_service(&data, &url, &editor.url);
         environment.extend(disk.environment());
-        environment.extend(setting.mutant.iter().map(|name| variable("SAVEGUARD_TORTURE_MUTANT", name)));
+        let mutant = setting.conditions.mutant.iter();
+        environment.extend(mutant.map(|name| variable("SAVEGUARD_TORTURE_MUTANT", name)));
         let launcher = Launcher {
-            executable: setting.executable.clone(),
+            executable: setting.conditions.executable.clone(),
             port,
             environment,
             log: setting.folder.join("service.log"),

@@ -9,7 +9,7 @@ use understudy::server::FaultKind;
 use understudy::tokens::{Outbox, Secret};
 
 use crate::chronicle::{Class, Violation};
-use crate::load::play::{Goodbye, Play};
+use crate::load::play::{Goodbye, Play, Tab};
 use crate::world::DOCUMENT_SERVER_SECRET;
 
 /// 6-6-2: changes and force saves faster than their files are fetched.
@@ -31,15 +31,8 @@ pub(super) async fn flurry(play: &mut Play) -> Option<()> {
 /// A 6 that is held up until the 2 was answered. Leans on the *order guard*: without it the older file becomes the head.
 pub(super) async fn late_checkpoint(play: &mut Play) -> Option<()> {
     let mut tab = play.open("ann").await?;
-    play.write(&mut tab).await?;
-    play.arm(FaultKind::CallbackAfterNext { at_most_ms: 900 }, &tab.key, (Some(6), 1)).await;
-    let (from, key) = (play.now(), tab.key.clone());
-    let _ = tab.session.press_save().await;
-    play.noted(
-        from,
-        |note| matches!(note, Note::CallbackSent { body, .. } if body.key == key && body.status == 6),
-    )
-    .await?;
+    let key = tab.key.clone();
+    let from = hold_up_checkpoint(play, &mut tab, 900).await?;
     play.write(&mut tab).await?;
     play.say(tab, Goodbye::Explicit).await;
     play.answered(from, &key, 6).await?;
@@ -50,15 +43,8 @@ pub(super) async fn late_checkpoint(play: &mut Play) -> Option<()> {
 /// is older. Leans on the *order guard*.
 pub(super) async fn spaced_checkpoints(play: &mut Play) -> Option<()> {
     let mut tab = play.open("ann").await?;
-    play.write(&mut tab).await?;
-    play.arm(FaultKind::CallbackAfterNext { at_most_ms: 3000 }, &tab.key, (Some(6), 1)).await;
-    let (from, key) = (play.now(), tab.key.clone());
-    let _ = tab.session.press_save().await;
-    play.noted(
-        from,
-        |note| matches!(note, Note::CallbackSent { body, .. } if body.key == key && body.status == 6),
-    )
-    .await?;
+    let key = tab.key.clone();
+    let from = hold_up_checkpoint(play, &mut tab, 3000).await?;
     tokio::time::sleep(Duration::from_millis(1100)).await;
     play.write(&mut tab).await?;
     let _ = tab.session.press_save().await;
@@ -66,6 +52,21 @@ pub(super) async fn spaced_checkpoints(play: &mut Play) -> Option<()> {
     play.pause(50..200).await;
     play.leave(tab).await;
     Some(())
+}
+
+/// Something is written and force-saved, and the callback does not arrive before the next one was answered. Returns from
+/// when on.
+async fn hold_up_checkpoint(play: &mut Play, tab: &mut Tab, at_most_ms: u64) -> Option<u64> {
+    play.write(tab).await?;
+    play.arm(FaultKind::CallbackAfterNext { at_most_ms }, &tab.key, (Some(6), 1)).await;
+    let (from, key) = (play.now(), tab.key.clone());
+    let _ = tab.session.press_save().await;
+    play.noted(
+        from,
+        |note| matches!(note, Note::CallbackSent { body, .. } if body.key == key && body.status == 6),
+    )
+    .await?;
+    Some(from)
 }
 
 /// A callback that a proxy sends once more, after a newer one. Leans on the *inbox*: by `lastsave`, whose seconds are
