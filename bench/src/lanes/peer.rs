@@ -6,7 +6,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
@@ -16,6 +16,10 @@ use crate::lanes::load::{Load, Sample, Shape};
 
 /// Long enough for 10,000 threads to come and work, short enough for whoever waits for the bench.
 const LIMIT_MS: u64 = 45_000;
+
+/// Idle for this long is at rest.
+const SETTLING_LOOK: Duration = Duration::from_millis(200);
+const SETTLING_MAX: Duration = Duration::from_secs(5);
 
 const SOURCES: [(&str, &str); 2] = [
     ("CallbackQueue.java", include_str!("../../java/CallbackQueue.java")),
@@ -97,8 +101,15 @@ impl Peer {
         Ok(Sample::new(tasks, Duration::from_nanos(elapsed_ns), cpu_s, Duration::from_nanos(p99_ns)))
     }
 
+    /// Its threads have ended when it says so; tidying up after them takes the machine for a while longer.
     fn await_over(&mut self) -> Result<()> {
         ensure!(self.answer()? == "over", "the peer did not end its threads");
+        let began = Instant::now();
+        let mut cpu_s = -1.0;
+        while began.elapsed() < SETTLING_MAX && gauge::cpu_s(self.process.id()) > cpu_s {
+            cpu_s = gauge::cpu_s(self.process.id());
+            std::thread::sleep(SETTLING_LOOK);
+        }
         Ok(())
     }
 
