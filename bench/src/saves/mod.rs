@@ -49,12 +49,15 @@ async fn measure() -> Result<Report> {
     let mut rows = Vec::new();
     for depth in DEPTHS {
         let (mut ours, mut limit) = (Vec::new(), Vec::new());
-        for _ in 0..ROUNDS {
-            ours.push(driver.round(depth, ROUND_TIME).await?);
+        for round in 1..=ROUNDS {
+            let of_ours = driver.round(depth, ROUND_TIME).await?;
             let template = Arc::clone(&template);
-            limit.push(
-                tokio::task::spawn_blocking(move || reference::round(depth, ROUND_TIME, &template)).await??,
-            );
+            let of_limit =
+                tokio::task::spawn_blocking(move || reference::round(depth, ROUND_TIME, &template)).await??;
+            let [ours_per_s, limit_per_s] = [of_ours, of_limit].map(|figures| figures.per_second);
+            eprintln!("depth {depth}: round {round} of {ROUNDS}: {ours_per_s:.0} saves/s, limit {limit_per_s:.0}");
+            ours.push(of_ours);
+            limit.push(of_limit);
         }
         rows.extend(rows_of(depth, &ours, &limit));
     }
@@ -132,6 +135,7 @@ impl Driver {
 /// Many saves; memory at the end over memory after the first tenth.
 async fn long_run(driver: &Arc<Driver>) -> Result<Row> {
     let share = LONG_RUN_SAVES / LONG_RUN_DEPTH as u64;
+    eprintln!("{LONG_RUN_SAVES} saves, to see whether memory stays flat");
     let mut memory = Vec::new();
     for count in [share / 10, share - share / 10] {
         driver.work_side_by_side(LONG_RUN_DEPTH, move |done| done < count).await?;

@@ -55,6 +55,8 @@ pub struct PublishedNow {
     pub label: Label,
     /// When it was committed: the time in the name of its backup.
     pub committed_at: Timestamp,
+    /// When it was published.
+    pub published_at: Timestamp,
 }
 
 /// Bytes found in the tree that are not ours.

@@ -62,6 +62,8 @@ pub struct App {
     pub entries: Entries,
     /// Downloads and checks at once.
     pub fetching: Arc<Semaphore>,
+    /// Since when this process works.
+    pub started_at: Timestamp,
     /// Wakes the recovery loop before its time.
     pub recovery_wanted: Notify,
     is_ready: AtomicBool,
@@ -229,6 +231,7 @@ impl App {
             jobs: Jobs::default(),
             entries: Entries::default(),
             fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),
+            started_at: parts.clock.now(),
             recovery_wanted: Notify::new(),
             is_ready: AtomicBool::new(true),
             config: parts.config,

@@ -19,7 +19,7 @@ use crate::{Publications, Result};
 
 const OWED: &str = "
     SELECT d.id, d.company, d.project, d.name, d.head_version, d.head_checkpoint, d.head_digest, c.committed_ms,
-           d.published_version, d.published_checkpoint, p.committed_ms AS published_committed_ms
+           d.published_version, d.published_checkpoint, d.published_ms, p.committed_ms AS published_committed_ms
     FROM documents d
     JOIN contents c ON c.document = d.id AND c.version = d.head_version AND c.checkpoint = d.head_checkpoint
     LEFT JOIN contents p ON p.document = d.id AND p.version = d.published_version
@@ -98,6 +98,7 @@ fn owed(row: &Row<'_>) -> rusqlite::Result<Owed> {
         Some(committed_at) => Some(PublishedNow {
             label: label(row, "published_version", "published_checkpoint")?,
             committed_at,
+            published_at: get(row, "published_ms")?,
         }),
         None => None,
     };

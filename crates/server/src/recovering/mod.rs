@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 use crate::telemetry::{self, report};
 
-pub(crate) use publishing::publish;
+pub(crate) use publishing::{Occasion, publish};
 pub(crate) use strays::{AgeMin, adopt, find as find_strays};
 
 /// Anything that kept a part of a round from being finished.
@@ -78,7 +78,7 @@ pub async fn follow(app: Arc<App>, stop: CancellationToken) {
             signal = listener.next() => signal,
         };
         match signal {
-            Some(Signal::Settled(document)) => publishing::publish_soon(&app, document),
+            Some(Signal::Settled(document)) => publishing::publish_soon(&app, document, Occasion::Commit),
             Some(Signal::FinishWanted(key)) => {
                 let app = Arc::clone(&app);
                 tokio::spawn(async move { part("finish", keys::finish(&app, &key)).await });

@@ -2,11 +2,11 @@
 //!
 //! Guarantees: the name never vanishes and what is replaced is kept (the tree's port sees to that); bytes another
 //! program put there are taken in before they are forgotten about, damaged ones into quarantine; publishing twice changes
-//! nothing.
+//! nothing. A document that is saved many times a second is published once a second.
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use ledger::documents::BlobFacts;
 use ledger::publications::{ExternalChange, Owed};
 use model::callbacks::AsideReason;
@@ -26,12 +26,24 @@ const PAGE: u32 = 500;
 /// Another program that changes the file each time it is published is left to the next round.
 const ROUNDS_MAX: usize = 4;
 
+/// Time between two publications of one document: enough for people, and a burst of saves leaves few backups.
+const PAUSE: SignedDuration = SignedDuration::from_secs(1);
+
+/// Why a document is published now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// Something was committed.
+    Commit,
+    /// All that is owed is looked through: an earlier attempt may have been interrupted.
+    Round,
+}
+
 /// Publishes a document in the background, in its turn.
-pub(super) fn publish_soon(app: &Arc<App>, document: DocumentId) {
+pub(super) fn publish_soon(app: &Arc<App>, document: DocumentId, occasion: Occasion) {
     let task = {
         let (app, document) = (Arc::clone(app), document.clone());
         async move {
-            if let Err(cause) = publish(&app, &document).await {
+            if let Err(cause) = publish(&app, &document, occasion).await {
                 tracing::warn!(document.id = %document, error = %report(&cause), "document {document} could not be published now");
             }
         }
@@ -43,26 +55,47 @@ pub(super) fn publish_soon(app: &Arc<App>, document: DocumentId) {
 /// Publishes all that is owed.
 pub(super) async fn publish_owed(app: &Arc<App>) -> Result<(), RecoveryError> {
     for owed in app.ledger.owed_publications(PAGE).await? {
-        publish_soon(app, owed.document);
+        publish_soon(app, owed.document, Occasion::Round);
     }
     Ok(())
 }
 
 /// Publishes one document, as long as it owes: a change from outside may have become the head meanwhile.
-pub(crate) async fn publish(app: &App, document: &DocumentId) -> Result<(), RecoveryError> {
+pub(crate) async fn publish(
+    app: &App,
+    document: &DocumentId,
+    occasion: Occasion,
+) -> Result<(), RecoveryError> {
+    if occasion == Occasion::Commit {
+        pause(app, document).await?;
+    }
     for _ in 0..ROUNDS_MAX {
         let Some(owed) = app.ledger.owed_publication(document).await? else { return Ok(()) };
-        let published = publish_head(app, &owed).await;
+        let published = publish_head(app, &owed, occasion).await;
         telemetry::publication_ended(if published.is_ok() { "published" } else { "failed" });
         published?;
     }
     Ok(())
 }
 
-async fn publish_head(app: &App, owed: &Owed) -> Result<(), RecoveryError> {
+/// Waits until the last publication is a while ago; the service does not wait when it is about to stop.
+async fn pause(app: &App, document: &DocumentId) -> Result<(), RecoveryError> {
+    let owed = app.ledger.owed_publication(document).await?;
+    let Some(published) = owed.and_then(|owed| owed.published).filter(|_| app.is_ready()) else {
+        return Ok(());
+    };
+    let since = app.now().duration_since(published.published_at);
+    let rest = (PAUSE - since).clamp(SignedDuration::ZERO, PAUSE);
+    tokio::time::sleep(rest.unsigned_abs()).await;
+    Ok(())
+}
+
+async fn publish_head(app: &App, owed: &Owed, occasion: Occasion) -> Result<(), RecoveryError> {
     let place = place_of(owed);
-    app.tree.tidy(&place).await?;
-    // Already there: an earlier process ended between the rename and the note.
+    if occasion == Occasion::Round || !was_published_by_us(app, owed) {
+        app.tree.tidy(&place).await?;
+    }
+    // Already there: an earlier attempt ended between the rename and the note.
     let is_shown = app.tree.shown(&place).await?.is_some_and(|(digest, _)| digest == owed.digest);
     if !is_shown {
         let content = app.vault.open(&owed.digest, None).await?;
@@ -77,6 +110,12 @@ async fn publish_head(app: &App, owed: &Owed) -> Result<(), RecoveryError> {
     app.ledger.published(&owed.document, owed.label, app.now()).await?;
     steps::reached("publish.noted");
     Ok(())
+}
+
+/// Whether this process has published the document before, and so has tidied up after earlier ones. Looking through a
+/// folder with many backups takes a while.
+fn was_published_by_us(app: &App, owed: &Owed) -> bool {
+    owed.published.as_ref().is_some_and(|published| published.published_at >= app.started_at)
 }
 
 fn place_of(owed: &Owed) -> Place {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::walk::place_of;
 use super::{Progress, VerifyError};
 use crate::app::App;
-use crate::recovering::{AgeMin, adopt, publish, round};
+use crate::recovering::{AgeMin, Occasion, adopt, publish, round};
 
 const PAGE: u32 = 1000;
 /// Owed saves need the Document Server; if it is away they stay owed and the service takes them up later.
@@ -71,7 +71,7 @@ async fn mend_tree(
                 .is_some_and(|(shown, _)| shown == document.head_digest);
             if !is_right {
                 app.ledger.owe_publication(&id, app.now()).await?;
-                publish(app, &id).await?;
+                publish(app, &id, Occasion::Round).await?;
                 repaired.published += 1;
             }
         }

@@ -56,13 +56,20 @@ impl Tree for LocalTree {
         let temporary = folder.join(publication.place.name.with_suffix(&temporary_suffix(&Uuid::new_v4())));
         let made = folder.clone();
         run_blocking("make a folder of the published tree", move || flushing.create_folders(&made)).await?;
-        let written = write(&temporary, content, publication.digest).await;
-        written.map_err(VaultError::unavailable("write a published file"))?;
+        if let Err(cause) = write(&temporary, content, publication.digest).await {
+            // What cannot be removed now is found by `tidy`.
+            let _ = tokio::fs::remove_file(&temporary).await;
+            return Err(VaultError::unavailable("write a published file")(cause));
+        }
         steps::reached("publish.written");
         let publication = publication.clone();
         run_blocking("publish a file", move || {
-            flushing.file(&File::open(&temporary)?)?;
-            let backup = replace(&folder, &temporary, &publication)?;
+            let backup = flushing.file(&File::open(&temporary)?);
+            let backup = backup.and_then(|()| replace(&folder, &temporary, &publication));
+            if backup.is_err() {
+                let _ = fs::remove_file(&temporary);
+            }
+            let backup = backup?;
             steps::reached("publish.renamed");
             flushing.folder(&folder)?;
             backup.map(|backup| replaced(&folder, backup)).transpose()
