@@ -55,7 +55,9 @@ async fn measure() -> Result<Report> {
             let of_limit =
                 tokio::task::spawn_blocking(move || reference::round(depth, ROUND_TIME, &template)).await??;
             let [ours_per_s, limit_per_s] = [of_ours, of_limit].map(|figures| figures.per_second);
-            eprintln!("depth {depth}: round {round} of {ROUNDS}: {ours_per_s:.0} saves/s, limit {limit_per_s:.0}");
+            eprintln!(
+                "depth {depth}: round {round} of {ROUNDS}: {ours_per_s:.0} saves/s, limit {limit_per_s:.0}"
+            );
             ours.push(of_ours);
             limit.push(of_limit);
         }

@@ -5,6 +5,7 @@
 //! nothing. A document that is saved many times a second is published once a second.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use ledger::documents::BlobFacts;
@@ -84,10 +85,14 @@ async fn pause(app: &App, document: &DocumentId) -> Result<(), RecoveryError> {
     let Some(published) = owed.and_then(|owed| owed.published).filter(|_| app.is_ready()) else {
         return Ok(());
     };
-    let since = app.now().duration_since(published.published_at);
-    let rest = (PAUSE - since).clamp(SignedDuration::ZERO, PAUSE);
-    tokio::time::sleep(rest.unsigned_abs()).await;
+    tokio::time::sleep(rest_of_pause(published.published_at, app.now())).await;
     Ok(())
+}
+
+/// Never longer than the pause, whatever was done to the clock.
+fn rest_of_pause(published_at: Timestamp, now: Timestamp) -> Duration {
+    let rest = PAUSE - now.duration_since(published_at);
+    rest.clamp(SignedDuration::ZERO, PAUSE).unsigned_abs()
 }
 
 async fn publish_head(app: &App, owed: &Owed, occasion: Occasion) -> Result<(), RecoveryError> {
@@ -187,6 +192,16 @@ async fn bring_in(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_document_rests_for_a_second_between_two_publications() {
+        let published_at = Timestamp::from_second(1_794_770_443).unwrap();
+        let rest = |later: SignedDuration| rest_of_pause(published_at, published_at + later);
+
+        assert_eq!(rest(SignedDuration::from_millis(300)), Duration::from_millis(700));
+        assert_eq!(rest(SignedDuration::from_secs(5)), Duration::ZERO);
+        assert_eq!(rest(SignedDuration::from_hours(-2)), Duration::from_secs(1), "the clock was set back");
+    }
 
     #[test]
     fn backups_are_named_by_time_and_version() {

@@ -96,6 +96,17 @@ async fn an_interrupted_publication_is_tidied_and_done_again() {
 }
 
 #[tokio::test]
+async fn a_publication_that_fails_leaves_no_file_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = LocalTree::open(folder.path(), &Guards::ALL).unwrap();
+    tree.publish(&publication(b"one"), content(b"one")).await.unwrap();
+
+    tree.publish(&publication(b"two"), content(b"torn")).await.unwrap_err();
+
+    assert_eq!(names(&folder.path().join("acme/plans/12345")), ["report.docx"]);
+}
+
+#[tokio::test]
 async fn backups_are_only_ever_opened_by_their_own_name() {
     let folder = tempfile::tempdir().unwrap();
     let tree = LocalTree::open(folder.path(), &Guards::ALL).unwrap();
