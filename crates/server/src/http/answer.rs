@@ -14,6 +14,7 @@ use model::problems::Code;
 use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::editors::onlyoffice::{CallbackRefused, TokenRefused};
 use crate::opening::{OpenError, StreamRefused};
@@ -25,6 +26,7 @@ const PAGES: &str = "https://github.com/saveguard/saveguard/blob/main/docs/error
 /// An error on its way out.
 #[derive(Debug, Clone)]
 pub struct Problem {
+    id: Uuid,
     status: StatusCode,
     code: Code,
     detail: Cow<'static, str>,
@@ -53,6 +55,9 @@ pub(super) struct ProblemDocument {
     detail: Cow<'static, str>,
     /// What to do next.
     next: &'static str,
+    /// This very occurrence, as it stands in the log.
+    #[schema(example = "urn:uuid:018f3b1e-6c1d-7cc3-8a54-8f2b4f5d9a10")]
+    instance: String,
 }
 
 impl Problem {
@@ -63,7 +68,7 @@ impl Problem {
         detail: impl Into<Cow<'static, str>>,
         next: &'static str,
     ) -> Self {
-        Self { status, code, detail: detail.into(), next, retry_after_seconds: None }
+        Self { id: Uuid::now_v7(), status, code, detail: detail.into(), next, retry_after_seconds: None }
     }
 
     fn retry_after(mut self, seconds: u32) -> Self {
@@ -130,15 +135,11 @@ impl Problem {
 
     /// The store cannot take it now.
     pub fn store(error: &dyn std::error::Error) -> Self {
-        tracing::error!(error = %report(error), "a request failed on the store");
         let detail = "The store cannot do this now; nothing was changed.";
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            Code::StoreWriteFailed,
-            detail,
-            "Try again in a moment; `saveguard doctor` names the cause.",
-        )
-        .retry_after(2)
+        let next = "Try again in a moment; `saveguard doctor` names the cause.";
+        let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, Code::StoreWriteFailed, detail, next);
+        tracing::error!(problem.id = %problem.id, error = %report(error), "a request failed on the store");
+        problem.retry_after(2)
     }
 
     /// A name that is not allowed.
@@ -167,6 +168,7 @@ impl IntoResponse for Problem {
             name: self.code.name(),
             detail: self.detail,
             next: self.next,
+            instance: self.id.urn().to_string(),
         };
         let mut response = (self.status, Json(document)).into_response();
         let headers = response.headers_mut();
@@ -259,19 +261,25 @@ impl From<CallbackRefused> for Problem {
                 format!("The callback cannot be trusted: {refused}."),
                 "Give the Document Server and Saveguard the same secret and header name; `saveguard doctor` tests it.",
             ),
-            CallbackRefused::NoKey => Self::key_unreadable(),
+            CallbackRefused::NoKey => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                Code::KeyParseFailed,
+                "The callback has no key, or one that no Document Server accepts. Nothing was fetched.",
+                "Look at what sends callbacks to this address; the Document Server keeps what it could not deliver.",
+            )
+            .retry_after(1),
             CallbackRefused::NoStatus => Self::bad_request("The callback has no status."),
         }
     }
 }
 
 impl Problem {
-    /// The key says nothing we can read. Signed by the server, so it may repeat: 503.
-    pub fn key_unreadable() -> Self {
+    /// The key names no document of ours. Signed by the server, so it may repeat: 503.
+    pub fn nobodys_key() -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             Code::KeyParseFailed,
-            "The callback's key cannot be read, or its document is not known here. What it brought is kept.",
+            "The callback's key cannot be read, or its document is not known here. What it brings is kept aside.",
             "Check that the environment name is the one that issued the key, and look at the orphans.",
         )
         .retry_after(1)

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
+use model::callbacks::Answer;
 use model::problems::Code;
 
 use super::answer::{Problem, ProblemDocument, to_document_server};
 use crate::app::App;
 use crate::editors::onlyoffice::{CallbackRefused, TokenRefused, read_callback};
-use crate::saving::{Reply, accept};
+use crate::saving::{Reply, accept, names_a_document};
 use crate::telemetry;
 
 /// A history of ten thousand entries comes three times in one request: plain, in the token, and in the header.
@@ -49,16 +50,14 @@ pub(super) async fn receive(
         Ok(callback) => callback,
         Err(refused) => return refuse(&refused),
     };
-    let status = callback.status;
-    let is_readable =
-        callback.key.parts().is_some_and(|parts| parts.environment == app.config.server.environment);
+    let (status, key) = (callback.status, callback.key.clone());
     tracing::debug!(status, document, "a callback arrived");
     let reply = accept(&app, callback, received).await;
     steps::reached("save.answering");
     telemetry::callback_answered(status, word_for(reply), received.elapsed());
     match reply {
-        Reply::Answer(model::callbacks::Answer::TryAgain) if !is_readable => {
-            Problem::key_unreadable().into_response()
+        Reply::Answer(Answer::TryAgain) if !names_a_document(&app, &key).await => {
+            Problem::nobodys_key().into_response()
         }
         reply => to_document_server(reply),
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ledger::saves::{Arrival, OpenSave, Receipt, ReceiptStanding};
-use model::DocumentId;
 use model::callbacks::{Answer, Callback, HasUrl, Plan, plan_for};
 use model::keys::KeyParts;
+use model::{DocumentId, EditorKey};
 
 use super::jobs::{Job, Joined, Waiter};
 use super::{SaveError, presence, save};
@@ -86,14 +86,20 @@ async fn wait(app: &App, waiter: &mut Waiter, received: Instant) -> Answer {
 }
 
 /// The document a key of ours names.
-pub(super) fn document_of(app: &App, callback: &Callback) -> Option<DocumentId> {
+fn document_of(app: &App, key: &EditorKey) -> Option<DocumentId> {
     let ours = |parts: &KeyParts| parts.environment == app.config.server.environment;
-    callback.key.parts().filter(ours).map(|parts| parts.document)
+    key.parts().filter(ours).map(|parts| parts.document)
+}
+
+/// Whether a key names a document that we have. When nobody can say, it does.
+pub async fn names_a_document(app: &App, key: &EditorKey) -> bool {
+    let Some(document) = document_of(app, key) else { return false };
+    !matches!(app.ledger.document(&document).await, Ok(None))
 }
 
 /// Callbacks whose key says nothing share a lane: they are few and touch nothing.
 fn lane_of(app: &App, callback: &Callback) -> DocumentId {
-    document_of(app, callback).unwrap_or_else(orphans_lane)
+    document_of(app, &callback.key).unwrap_or_else(orphans_lane)
 }
 
 fn orphans_lane() -> DocumentId {
@@ -116,7 +122,7 @@ async fn write_down(
     received: Instant,
 ) -> Result<Taken, SaveError> {
     let arrival = Arrival {
-        document: document_of(&app, &callback),
+        document: document_of(&app, &callback.key),
         callback,
         at: app.now(),
         identity_window: app.config.saving.identity_window,

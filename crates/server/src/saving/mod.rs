@@ -30,7 +30,7 @@ mod save;
 mod tests;
 
 pub(crate) use accept::start;
-pub use accept::{Reply, accept};
+pub use accept::{Reply, accept, names_a_document};
 pub use entries::Entries;
 pub use jobs::Jobs;
 pub(crate) use save::plan_of;
