@@ -243,11 +243,22 @@ pub struct KeptCopy {
     pub kept_at: Timestamp,
 }
 
+/// Whose kept copies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Whose {
+    /// Of everybody, and of nobody.
+    All,
+    /// Of this document.
+    Document(DocumentId),
+    /// Of no document: the orphans.
+    Nobody,
+}
+
 /// Which kept copies to list.
 #[derive(Debug, Clone)]
 pub struct KeptPage {
-    /// Of this document only.
-    pub document: Option<DocumentId>,
+    /// Whose they are.
+    pub of: Whose,
     /// Older than this number.
     pub before: Option<u64>,
     /// At most so many.

@@ -174,7 +174,8 @@ impl Workbench {
         use ledger::{Documents as _, Trail as _};
         use vault::Vault as _;
         let document = self.document().await;
-        let page = ledger::documents::KeptPage { document: None, before: None, limit: 1000 };
+        let page =
+            ledger::documents::KeptPage { of: ledger::documents::Whose::All, before: None, limit: 1000 };
         let parts = [
             format!("{:?}", self.ledger.contents(&document.id).await.unwrap()),
             format!("{:?}", self.ledger.kept_copies(&page).await.unwrap()),

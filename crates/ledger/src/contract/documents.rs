@@ -11,7 +11,7 @@ use model::{CompanyId, Digest, DocumentId, Label, ProjectId};
 
 use super::desk::{Desk, blob};
 use crate::LedgerError;
-use crate::documents::{Company, DocumentPage, Keeping, KeptPage, Project, UnnamedBlob};
+use crate::documents::{Company, DocumentPage, Keeping, KeptPage, Project, UnnamedBlob, Whose};
 
 pub async fn companies_and_projects_are_listed_and_unique(desk: &Desk) {
     let company =
@@ -104,11 +104,14 @@ pub async fn a_blob_no_row_names_is_adopted_once(desk: &Desk) {
     let orphan = desk.ledger.keep_unnamed(&found("unheard-of", b"orphan")).await.unwrap();
 
     assert!(first.is_some() && second.is_none() && named.is_none());
-    let page = KeptPage { document: Some(document.id), before: None, limit: 10 };
+    let page = KeptPage { of: Whose::Document(document.id), before: None, limit: 10 };
     let kept = desk.ledger.kept_copies(&page).await.unwrap();
     assert_eq!(kept.len(), 1);
     assert_eq!(kept[0].keeping, Keeping::Conflict(ConflictReason::Unnamed));
     let orphan = desk.ledger.kept_copy(orphan.unwrap()).await.unwrap().unwrap();
-    assert_eq!((orphan.keeping, orphan.document), (Keeping::Orphan, None));
+    assert_eq!((&orphan.keeping, &orphan.document), (&Keeping::Orphan, &None));
+    let orphans = KeptPage { of: Whose::Nobody, before: None, limit: 10 };
+    let orphans = desk.ledger.kept_copies(&orphans).await.unwrap();
+    assert_eq!(orphans.iter().map(|copy| copy.number).collect::<Vec<_>>(), [orphan.number]);
     desk.expect_consistent().await;
 }

@@ -11,7 +11,7 @@ use model::versions::Origin;
 use model::{Digest, DocumentId, EditorKey, Label};
 
 use super::desk::{Desk, blob, granted};
-use crate::documents::{Keeping, KeptPage};
+use crate::documents::{Keeping, KeptPage, Whose};
 use crate::keys::{OpenGrant, Retirement};
 use crate::saves::{Aside, ForgottenFile, PreparedSave, ReceiptStanding};
 
@@ -148,7 +148,7 @@ pub async fn a_save_whose_base_moved_is_kept_as_a_conflict_copy(desk: &Desk) {
 
     assert_eq!(committed.ruling, Some(Ruling::KeepAside(ConflictReason::KeyRetired)));
     desk.expect_head(&document.id, "3", b"second").await;
-    let page = KeptPage { document: Some(document.id.clone()), before: None, limit: 10 };
+    let page = KeptPage { of: Whose::Document(document.id.clone()), before: None, limit: 10 };
     assert_eq!(desk.ledger.kept_copies(&page).await.unwrap().len(), 1);
 }
 

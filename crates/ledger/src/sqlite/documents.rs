@@ -15,7 +15,7 @@ use super::rows::{
 };
 use super::{SqliteLedger, keys};
 use crate::documents::{
-    Author, Company, Content, Document, DocumentPage, Keeping, KeptCopy, KeptPage, NewDocument,
+    Author, Company, Content, Document, DocumentPage, Keeping, KeptCopy, KeptPage, NewDocument, Whose,
 };
 use crate::documents::{Project, UnnamedBlob};
 use crate::{Documents, LedgerError, Result};
@@ -219,11 +219,16 @@ fn list(connection: &Connection, page: &DocumentPage) -> Result<Vec<Document>> {
 }
 
 fn list_kept(connection: &Connection, page: &KeptPage) -> Result<Vec<KeptCopy>> {
+    let (whose, document) = match &page.of {
+        Whose::All => ("?1 IS NULL", None),
+        Whose::Document(document) => ("k.document = ?1", Some(document.as_str())),
+        Whose::Nobody => ("?1 IS NULL AND k.document IS NULL", None),
+    };
     let mut query = connection.prepare_cached(&format!(
-        "SELECT {KEPT_COLUMNS} WHERE (?1 IS NULL OR k.document = ?1) AND (?2 IS NULL OR k.number < ?2)
+        "SELECT {KEPT_COLUMNS} WHERE {whose} AND (?2 IS NULL OR k.number < ?2)
          ORDER BY k.number DESC LIMIT ?3"
     ))?;
-    let values = params![page.document.as_ref().map(DocumentId::as_str), page.before, page.limit];
+    let values = params![document, page.before, page.limit];
     Ok(query.query_map(values, kept)?.collect::<rusqlite::Result<_>>()?)
 }
 

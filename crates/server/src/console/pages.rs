@@ -9,7 +9,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use http::{HeaderValue, StatusCode, header};
-use ledger::documents::{Content, Document, DocumentPage, KeptCopy, KeptPage};
+use ledger::documents::{Content, Document, DocumentPage, KeptCopy, KeptPage, Whose};
 use model::access::{Permission, may};
 use model::keys::Mode;
 
@@ -146,7 +146,7 @@ async fn document(
     let Some(Signed(session)) = session else { return Ok(sign_in::please()) };
     let document = session.document(&app, &id, Permission::View).await?;
     let contents = app.ledger.contents(&document.id).await?;
-    let page = KeptPage { document: Some(document.id.clone()), before: None, limit: KEPT_SHOWN };
+    let page = KeptPage { of: Whose::Document(document.id.clone()), before: None, limit: KEPT_SHOWN };
     let kept = app.ledger.kept_copies(&page).await?;
     let may_edit = may(&session.0, Permission::Edit, &document.company);
     render(&DocumentPageView {

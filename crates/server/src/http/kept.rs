@@ -1,4 +1,7 @@
-//! Conflict copies and quarantine: what could not become the head, visible and readable.
+//! Conflict copies, quarantine and orphans: what could not become the head, visible and readable.
+//!
+//! Guarantees: copies of a document are shown to whoever may see the document; orphans belong to nobody, so only those who
+//! look after the installation see them.
 
 use std::sync::Arc;
 
@@ -7,7 +10,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 use jiff::Timestamp;
-use ledger::documents::{KeptCopy, KeptPage};
+use ledger::documents::{KeptCopy, KeptPage, Whose};
 use model::access::Permission;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -36,6 +39,8 @@ pub(super) struct KeptView {
     size_bytes: u64,
     /// What its bytes are.
     file_type: String,
+    /// The editor key it came under.
+    key: Option<String>,
     /// The id of who made the last change.
     author_id: String,
     /// Their name.
@@ -54,6 +59,7 @@ impl From<KeptCopy> for KeptView {
             sha256: copy.blob.digest.to_string(),
             size_bytes: copy.blob.size_bytes,
             file_type: copy.blob.file_type,
+            key: copy.key.map(|key| key.to_string()),
             author_id: copy.author.id,
             author_name: copy.author.name,
             kept_at: copy.kept_at,
@@ -71,7 +77,7 @@ pub(super) async fn list_kept(
     PathOf(document): PathOf<String>,
 ) -> Result<Json<Vec<KeptView>>, Problem> {
     let document = session.document(&app, &document, Permission::View).await?;
-    let page = KeptPage { document: Some(document.id), before: None, limit: PAGE };
+    let page = KeptPage { of: Whose::Document(document.id), before: None, limit: PAGE };
     Ok(Json(app.ledger.kept_copies(&page).await?.into_iter().map(Into::into).collect()))
 }
 
@@ -91,4 +97,35 @@ pub(super) async fn read_kept(
         app.ledger.kept_copy(number).await?.filter(|copy| copy.document.as_ref() == Some(&document.id));
     let copy = copy.ok_or_else(Problem::not_found)?;
     send(&app, &headers, &copy.blob, document.name.as_str()).await
+}
+
+/// Files whose document nobody here knows, newest first.
+#[utoipa::path(get, path = "/api/v1/operations/orphans", tag = "operations", security(("bearer" = [])),
+    responses((status = 200, body = [KeptView]), (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(super) async fn list_orphans(
+    State(app): State<Arc<App>>,
+    session: Session,
+) -> Result<Json<Vec<KeptView>>, Problem> {
+    session.allow_operating()?;
+    let page = KeptPage { of: Whose::Nobody, before: None, limit: PAGE };
+    Ok(Json(app.ledger.kept_copies(&page).await?.into_iter().map(Into::into).collect()))
+}
+
+/// The bytes of an orphan.
+#[utoipa::path(get, path = "/api/v1/operations/orphans/{number}/content", tag = "operations", security(("bearer" = [])),
+    params(("number" = u64, Path)),
+    responses((status = 200, description = "The bytes", content_type = "application/octet-stream"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(super) async fn read_orphan(
+    State(app): State<Arc<App>>,
+    session: Session,
+    PathOf(number): PathOf<u64>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    session.allow_operating()?;
+    let copy = app.ledger.kept_copy(number).await?.filter(|copy| copy.document.is_none());
+    let copy = copy.ok_or_else(Problem::not_found)?;
+    let name = format!("orphan-{number}.{}", copy.blob.file_type);
+    send(&app, &headers, &copy.blob, &name).await
 }

@@ -57,6 +57,8 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(documents::configure_editor))
         .routes(routes!(kept::list_kept))
         .routes(routes!(kept::read_kept))
+        .routes(routes!(kept::list_orphans))
+        .routes(routes!(kept::read_orphan))
         .routes(routes!(operations::list_lanes))
         .routes(routes!(operations::status))
         .routes(routes!(operations::metrics))

@@ -154,7 +154,7 @@ async fn a_base_fetched_after_a_save_betrays_a_lost_session() {
         Digest::of(&docx("checkpoint")),
         "what was saved is not erased"
     );
-    let page = ledger::documents::KeptPage { document: None, before: None, limit: 10 };
+    let page = ledger::documents::KeptPage { of: ledger::documents::Whose::All, before: None, limit: 10 };
     let kept = bench.ledger.kept_copies(&page).await.unwrap();
     assert_eq!(kept[0].keeping.reason(), "session-began-again");
 }

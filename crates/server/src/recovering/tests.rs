@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ledger::documents::KeptPage;
+use ledger::documents::{KeptPage, Whose};
 use ledger::{Documents as _, Keys as _, Publications as _, Trail as _};
 use model::callbacks::{Answer, Callback};
 use model::opening::ServerKnowledge;
@@ -29,7 +29,7 @@ async fn source_of(app: &App, key: &EditorKey) -> Digest {
 }
 
 async fn kept_reasons(bench: &Workbench) -> Vec<&'static str> {
-    let page = KeptPage { document: None, before: None, limit: 100 };
+    let page = KeptPage { of: Whose::All, before: None, limit: 100 };
     bench.ledger.kept_copies(&page).await.unwrap().iter().map(|copy| copy.keeping.reason()).collect()
 }
 
@@ -247,7 +247,7 @@ async fn an_upload_that_was_refused_is_never_given_to_the_document_it_named() {
 
     adopt(&app, AgeMin::None).await.unwrap();
 
-    let page = KeptPage { document: Some(bench.document().await.id), before: None, limit: 100 };
+    let page = KeptPage { of: Whose::Document(bench.document().await.id), before: None, limit: 100 };
     assert!(bench.ledger.kept_copies(&page).await.unwrap().is_empty());
     assert_eq!(bench.ledger.totals().await.unwrap().orphans, 1, "and not lost either");
 }

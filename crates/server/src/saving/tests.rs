@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ledger::documents::KeptPage;
+use ledger::documents::{KeptPage, Whose};
 use ledger::{Documents as _, Keys as _, Trail as _};
 use model::callbacks::{Answer, Callback};
 use model::keys::Mode;
@@ -19,7 +19,7 @@ use crate::recovering;
 use crate::testing::{Workbench, author, deliver, docx, idle, place};
 
 async fn kept_reasons(bench: &Workbench) -> Vec<&'static str> {
-    let page = KeptPage { document: None, before: None, limit: 100 };
+    let page = KeptPage { of: Whose::All, before: None, limit: 100 };
     bench.ledger.kept_copies(&page).await.unwrap().iter().map(|copy| copy.keeping.reason()).collect()
 }
 

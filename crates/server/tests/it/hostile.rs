@@ -2,11 +2,12 @@
 
 use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use model::access::{Caller, Role};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use understudy::server::FaultKind;
 
-use crate::support::{SECRET, Stage};
+use crate::support::{SECRET, Stage, admin};
 
 async fn problem(response: reqwest::Response) -> (u16, String) {
     let status = response.status().as_u16();
@@ -144,6 +145,37 @@ async fn an_empty_result_is_quarantined_and_the_server_keeps_its_copy() {
     assert!(stage.text("12345").await.contains("Not nothing."));
     assert_eq!(stage.kept("12345").await[0]["reason"], "damaged");
     stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_orphan_is_shown_to_those_who_look_after_the_installation_and_to_nobody_else() {
+    let stage = Stage::start().await;
+    stage.docx("12345").await;
+    let mut config = stage.configure("12345", "ann", "edit").await["config"].take();
+    // As another installation with the same Document Server would open it, with our callback address by mistake.
+    config["document"]["key"] = json!("prod_12345_edit_1.k");
+    config.as_object_mut().unwrap().remove("token");
+    config["token"] = json!(signed(&config, Algorithm::HS256, SECRET));
+
+    let session = stage.editor.open(&config).await.unwrap();
+    session.opened().await;
+    session.write("Nobody's.").await.unwrap();
+    session.close().await.unwrap();
+    stage
+        .wait_until("an orphan", async || stage.get("/api/v1/operations/status").await["orphans"] == 1)
+        .await;
+
+    let orphans = stage.get("/api/v1/operations/orphans").await;
+    assert_eq!((&orphans[0]["kind"], &orphans[0]["key"]), (&json!("orphan"), &json!("prod_12345_edit_1.k")));
+    let path = format!("/api/v1/operations/orphans/{}/content", orphans[0]["number"]);
+    let response = stage.request(reqwest::Method::GET, &path).send().await.unwrap();
+    assert!(understudy::office::text_of(&response.bytes().await.unwrap()).contains("Nobody's."));
+    let viewer = Caller { role: Role::Viewer, ..admin() };
+    for path in ["/api/v1/operations/orphans", &path] {
+        let request = stage.http.get(format!("{}{path}", stage.base)).bearer_auth(stage.token(&viewer));
+        assert_eq!(problem(request.send().await.unwrap()).await, (403, "API_003".to_owned()));
+    }
+    stage.service.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
