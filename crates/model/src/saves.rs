@@ -342,17 +342,30 @@ pub fn rule_on_forgotten(
     head: &HeadFacts,
     found: &ForgottenFacts,
 ) -> Ruling {
-    if key.bytes_kept_before {
+    if is_known_forgotten(key, head, &found.digest) {
         return Ruling::NothingNew;
     }
     let place = found.last_received_final.unwrap_or(found.own_number);
     let later_save_exists = found.newest_save.is_some_and(|newest| newest > place);
-    if later_save_exists && guards.order_guard {
-        return Ruling::KeepAside(ConflictReason::OlderSession);
-    }
     let mark =
         SaveMark { inbox: place, last_save: None, digest: found.digest, session_start: None, runs: None };
-    rule_on_save(guards, key, head, &IncomingSave { kind: SaveKind::Final, mark })
+    let ruling = if later_save_exists && guards.order_guard {
+        Ruling::KeepAside(ConflictReason::OlderSession)
+    } else {
+        rule_on_save(guards, key, head, &IncomingSave { kind: SaveKind::Final, mark })
+    };
+    match ruling {
+        Ruling::KeepAside(_) if key.bytes_kept_before => Ruling::NothingNew,
+        ruling => ruling,
+    }
+}
+
+/// Whether a forgotten file needs no second look: its bytes are kept, and not just as a checkpoint that another one of the
+/// key has replaced. Two force saves of one second can swap places; then the forgotten file is what holds everything.
+pub fn is_known_forgotten(key: &KeyFacts, head: &HeadFacts, digest: &Digest) -> bool {
+    let may_be_replaced =
+        key.newest_final.is_none() && head.made_by_this_key.is_some() && head.digest != *digest;
+    key.bytes_kept_before && !may_be_replaced
 }
 
 /// What is known of a forgotten file.

@@ -387,6 +387,30 @@ fn a_forgotten_file_beside_a_final_save_that_was_taken_is_kept_aside() {
 }
 
 #[test]
+fn a_forgotten_file_that_is_a_replaced_checkpoint_becomes_a_version() {
+    // Two force saves of one second: the older one came last and took the newer one's place.
+    let older = mark(3, 9, 3);
+    let key = KeyFacts { newest_checkpoint: Some(older.clone()), bytes_kept_before: true, ..live_key() };
+
+    let ruling =
+        rule_on_forgotten(&Guards::ALL, &key, &checkpoint_head(&older), &forgotten(9, None, Some(3)));
+
+    assert_eq!(ruling, Ruling::NewVersion);
+}
+
+#[test]
+fn a_forgotten_file_that_is_an_older_checkpoint_is_not_kept_twice() {
+    let newest = mark(5, 20, 5);
+    let key = KeyFacts { newest_checkpoint: Some(newest.clone()), bytes_kept_before: true, ..live_key() };
+
+    // A final save failed at 4, and the session went on after it.
+    let ruling =
+        rule_on_forgotten(&Guards::ALL, &key, &checkpoint_head(&newest), &forgotten(9, Some(4), Some(5)));
+
+    assert_eq!(ruling, Ruling::NothingNew);
+}
+
+#[test]
 fn a_forgotten_file_already_kept_is_nothing_new() {
     let key = KeyFacts { bytes_kept_before: true, ..live_key() };
 

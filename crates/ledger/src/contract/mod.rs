@@ -53,6 +53,7 @@ macro_rules! contract_tests {
             form_data_is_kept_with_its_save,
             a_forgotten_file_becomes_a_version_once,
             a_forgotten_file_that_is_already_kept_is_nothing_new,
+            a_forgotten_file_that_is_a_replaced_checkpoint_becomes_a_version,
             a_key_whose_forgotten_file_was_collected_is_spent_and_stays_live,
             a_forgotten_file_is_left_alone_when_a_save_came_meanwhile,
             a_final_save_does_not_pass_an_earlier_one_of_its_session,

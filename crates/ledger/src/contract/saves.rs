@@ -334,6 +334,22 @@ pub async fn a_forgotten_file_that_is_already_kept_is_nothing_new(desk: &Desk) {
     assert_eq!(desk.labels(&document.id).await, ["2", "1"]);
 }
 
+pub async fn a_forgotten_file_that_is_a_replaced_checkpoint_becomes_a_version(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    desk.save(&key, 6, b"both changes").await;
+    // Held up on the way; of the same second, so nobody could tell that it is the older one.
+    desk.save(&key, 6, b"one change").await;
+
+    let found = forgotten(desk, &key, b"both changes").await;
+    let first = desk.ledger.collect_forgotten(&found).await.unwrap();
+    let second = desk.ledger.collect_forgotten(&found).await.unwrap();
+
+    assert_eq!((first.ruling, second.ruling), (Some(Ruling::NewVersion), Some(Ruling::NothingNew)));
+    desk.expect_head(&document.id, "2", b"both changes").await;
+    desk.expect_consistent().await;
+}
+
 pub async fn a_key_whose_forgotten_file_was_collected_is_spent_and_stays_live(desk: &Desk) {
     let document = desk.document("12345").await;
     let key = desk.key(&document.id).await;

@@ -6,7 +6,7 @@
 use jiff::{SignedDuration, Timestamp};
 use model::callbacks::{Answer, Callback};
 use model::saves::{ForgottenFacts, IncomingSave, KeyAfterFinal, Ruling, SaveKind, SaveMark};
-use model::saves::{becomes_newest, key_after_final, rule_on_forgotten, rule_on_save};
+use model::saves::{becomes_newest, is_known_forgotten, key_after_final, rule_on_forgotten, rule_on_save};
 use model::versions::Origin;
 use model::{DocumentId, EditorKey, InboxNumber, Label};
 use rusqlite::{Connection, params};
@@ -336,7 +336,12 @@ pub(super) fn collect_forgotten(
     }
     let key = facts::of_key(connection, &found.key, &found.blob.digest)?;
     let callback = forgotten_callback(connection, &found.key)?;
-    let committed = if key.bytes_kept_before {
+    let (_, head) = facts::of_head(connection, &found.document, &found.key)?;
+    let is_known = match found.damaged {
+        Some(_) => key.bytes_kept_before,
+        None => is_known_forgotten(&key, &head, &found.blob.digest),
+    };
+    let committed = if is_known {
         nothing_new(&found.document)
     } else {
         contents::name_blob(connection, &found.blob, found.at)?;

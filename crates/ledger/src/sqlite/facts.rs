@@ -22,7 +22,7 @@ pub(super) fn of_key(connection: &Connection, key: &EditorKey, digest: &Digest) 
                 bytes_kept_before: false,
             })
         })?;
-    if let Some(newest) = &mut facts.newest_final {
+    for newest in facts.newest_final.iter_mut().chain(&mut facts.newest_checkpoint) {
         newest.runs = runs_of(connection, newest.inbox)?;
     }
     facts.another_key_is_live = exists(

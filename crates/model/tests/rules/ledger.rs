@@ -13,7 +13,8 @@ use model::opening::{
 };
 use model::saves::{
     ConflictReason, ForgottenFacts, HeadFacts, IncomingSave, KeyAfterFinal, KeyFacts, KeyStanding, Ruling,
-    SaveKind, SaveMark, SomeoneWaits, becomes_newest, key_after_final, rule_on_forgotten, rule_on_save,
+    SaveKind, SaveMark, SomeoneWaits, becomes_newest, is_known_forgotten, key_after_final, rule_on_forgotten,
+    rule_on_save,
 };
 use model::{Digest, InboxNumber};
 
@@ -149,7 +150,12 @@ pub(crate) fn give_up(world: &mut World, row: usize) {
 
 /// Commits a forgotten file; the key is settled with it.
 pub(crate) fn collect_forgotten(world: &mut World, setting: &Setting, key: u8, content: Content) {
-    if !key_facts(world, key, content).bytes_kept_before {
+    let facts = key_facts(world, key, content);
+    let is_known = match content.is_damaged {
+        true => facts.bytes_kept_before,
+        false => is_known_forgotten(&facts, &head_facts(world, key), &digest(content)),
+    };
+    if !is_known {
         let last = world.rows.as_slice().iter().rfind(|row| row.key == key).copied().unwrap_or_default();
         let number = write_down(
             world,
