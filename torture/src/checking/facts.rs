@@ -9,6 +9,8 @@ use understudy::machine::{Answer, ChangeId, Verdict, status};
 
 /// Why the server deletes changes that it could not deliver.
 const MOVED: &str = "moved to the forgotten copy";
+/// Why it deletes those that it has delivered.
+const ACKNOWLEDGED: &str = "acknowledged";
 
 /// A file the understudy built.
 #[derive(Debug, Clone)]
@@ -41,6 +43,16 @@ impl Delivery {
     }
 }
 
+/// Per key: the changes in saves that the server dropped while nobody was in, and what the file that was acknowledged last
+/// holds.
+#[derive(Debug, Default)]
+struct Dropped {
+    changes: HashMap<String, BTreeSet<String>>,
+    acknowledged: HashMap<String, BTreeSet<String>>,
+    /// Who is in which key, by connection.
+    inside: HashMap<u64, String>,
+}
+
 /// The journal, arranged.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
@@ -54,8 +66,9 @@ pub(crate) struct Facts {
     /// answer the session goes on under a key that the service may have retired. And keys with a forgotten file, which
     /// may cross with saves of the same session.
     pub(crate) continued_keys: BTreeSet<String>,
-    /// Changes that the server deleted from its log for a forgotten file that does not hold them: it built that file
-    /// damaged, or put the file of an older save there.
+    /// Changes that the server deleted from its log for a file that does not hold them, whatever it was answered: a
+    /// forgotten file that it built damaged or took from an older save, or an older final save that was acknowledged
+    /// after it had dropped the newer one by itself, with nobody in the document.
     pub(crate) lost_by_server: BTreeSet<String>,
     pub(crate) crashes: u64,
     pub(crate) forgotten: u64,
@@ -67,11 +80,46 @@ impl Facts {
         // Per key, the deliveries of final saves that nobody has acknowledged.
         let mut unheard: HashMap<String, BTreeSet<u64>> = HashMap::new();
         let mut forgotten: HashMap<String, BTreeSet<String>> = HashMap::new();
+        let mut dropped = Dropped::default();
         for entry in journal.entries() {
             facts.take(&entry, &mut unheard);
             facts.follow_forgotten(&entry.note, &mut forgotten);
+            facts.follow_dropped(&entry.note, &mut dropped);
         }
         facts
+    }
+
+    /// The newer of two final saves that were both under way may be dropped when both have to be sent again.
+    fn follow_dropped(&mut self, note: &Note, dropped: &mut Dropped) {
+        match note {
+            Note::CallbackDropped { key, path, .. }
+                if !dropped.inside.values().any(|inside| inside == key) =>
+            {
+                let holds = self.produced.get(path).map(|file| file.holds.clone()).unwrap_or_default();
+                dropped.changes.entry(key.clone()).or_default().extend(holds);
+            }
+            // Whoever comes in goes on with all changes, and leaves with a save of its own.
+            Note::Opened { key, conn, .. } => {
+                dropped.changes.remove(key);
+                dropped.inside.insert(*conn, key.clone());
+            }
+            Note::Left { conn, .. } => drop(dropped.inside.remove(conn)),
+            Note::Crashed => dropped.inside.clear(),
+            Note::CallbackAnswered { delivery, verdict: Verdict::Acknowledged, .. } => {
+                let Some(known) = self.deliveries.get(delivery) else { return };
+                let holds = self.offered(known).map(|file| file.holds.clone()).unwrap_or_default();
+                dropped.acknowledged.insert(known.key.clone(), holds);
+            }
+            Note::ChangesDeleted { key, ids, why } if why == ACKNOWLEDGED => {
+                let (Some(changes), Some(holds)) = (dropped.changes.get(key), dropped.acknowledged.get(key))
+                else {
+                    return;
+                };
+                let ids = ids.iter().map(ToString::to_string);
+                self.lost_by_server.extend(ids.filter(|id| changes.contains(id) && !holds.contains(id)));
+            }
+            _ => {}
+        }
     }
 
     /// Changes leave the log for the forgotten file that was put down just before.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ledger::documents::{Author, Document};
+use ledger::documents::{Author, Document, Keeping, KeptPage, Whose};
 use ledger::keys::{KeyGrant, KeyRecord, Knowledge, OpenGrant, OpenRequest, ViewKey};
 use model::keys::Mode;
 use model::opening::ServerKnowledge;
@@ -20,6 +20,9 @@ use crate::telemetry;
 
 /// Looked for by itself at least this often, should a signal be lost.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// A key has few copies in quarantine, and they are the newest ones while it is live.
+const KEPT_LOOKED_AT: u32 = 100;
 
 /// A configuration, and what it opens.
 #[derive(Debug, Clone)]
@@ -138,15 +141,33 @@ fn granted(document: &DocumentId, grant: KeyGrant) -> (EditorKey, Label) {
 /// file is collected first, and then it is asked again.
 async fn ask(app: &App, record: KeyRecord) -> Option<Knowledge> {
     let server = app.editor.knowledge_of(&record.key).await;
-    if server == ServerKnowledge::ChangesHeld && has_forgotten_file(app, &record.key).await {
+    if server == ServerKnowledge::ChangesHeld && is_collectable(app, &record).await {
         app.signals.announce(Signal::FinishWanted(record.key)).await;
         return None;
     }
     Some(Knowledge { key: record.key, saves_received: record.saves_received, server })
 }
 
-async fn has_forgotten_file(app: &App, key: &EditorKey) -> bool {
-    app.guards.collector && app.editor.forgotten_link(key).await.is_ok_and(|link| link.is_some())
+/// Whether the key has a forgotten file that waits for the collector. One that did not arrive whole stays with the server,
+/// and nobody would ever open the document if that were waited for.
+async fn is_collectable(app: &App, record: &KeyRecord) -> bool {
+    match app.editor.forgotten_link(&record.key).await {
+        Ok(Some(link)) if app.guards.collector => !is_in_quarantine(app, record, &link).await,
+        _ => false,
+    }
+}
+
+async fn is_in_quarantine(app: &App, record: &KeyRecord, link: &str) -> bool {
+    let page = KeptPage { of: Whose::Document(record.document.clone()), before: None, limit: KEPT_LOOKED_AT };
+    let mut kept = app.ledger.kept_copies(&page).await.unwrap_or_default();
+    kept.retain(|copy| {
+        copy.key.as_ref() == Some(&record.key) && matches!(copy.keeping, Keeping::Quarantine(_))
+    });
+    if kept.is_empty() {
+        return false;
+    }
+    let file = app.editor.fetch(link, &app.spool).await;
+    file.is_ok_and(|file| kept.iter().any(|copy| copy.blob.digest == file.digest))
 }
 
 /// Waits until something settled about the document, or for a moment. `false` if the time is up.
