@@ -270,8 +270,8 @@ pub(crate) struct EditorState {
     pub(crate) dropped: Vec<String>,
     /// How many of the next transfers lose their second half.
     damaged_transfers: u32,
-    /// Somebody enters this key as soon as its forgotten file is fetched.
-    entered_on_fetch: Option<EditorKey>,
+    /// What the server says of a key once a file was fetched.
+    said_on_fetch: Option<(EditorKey, ServerKnowledge)>,
     /// Where transfers wait for each other.
     meeting: Option<Arc<tokio::sync::Barrier>>,
 }
@@ -307,9 +307,9 @@ impl FakeEditor {
         self.state.lock().unwrap().damaged_transfers = count;
     }
 
-    /// Somebody who was handed the key earlier enters it while its forgotten file is being collected.
-    pub(crate) fn enter_on_fetch(&self, key: &EditorKey) {
-        self.state.lock().unwrap().entered_on_fetch = Some(key.clone());
+    /// What the server knows of a key changes while a file is fetched.
+    pub(crate) fn says_on_fetch(&self, key: &EditorKey, knowledge: ServerKnowledge) {
+        self.state.lock().unwrap().said_on_fetch = Some((key.clone(), knowledge));
     }
 
     /// Takes part in the meeting of transfers, without one.
@@ -341,8 +341,8 @@ impl DocumentServer for FakeEditor {
             .strip_prefix("/forgotten/")
             .and_then(|key| state.forgotten.get(key.trim_end_matches(".docx")));
         let bytes = state.files.get(path).or(forgotten).ok_or(FetchError::Gone { status: 410 })?.clone();
-        if let Some(key) = state.entered_on_fetch.take() {
-            state.knowledge.insert(key.to_string(), ServerKnowledge::UsersInside);
+        if let Some((key, knowledge)) = state.said_on_fetch.take() {
+            state.knowledge.insert(key.to_string(), knowledge);
         }
         Ok(Spool::hold(state.transferred(bytes)))
     }

@@ -140,21 +140,34 @@ fn granted(document: &DocumentId, grant: KeyGrant) -> (EditorKey, Label) {
 /// Asks about a key. Stranded changes beside a forgotten file, which has them, would count twice when the key is opened: the
 /// file is collected first, and then it is asked again.
 async fn ask(app: &App, record: KeyRecord) -> Option<Knowledge> {
-    let server = app.editor.knowledge_of(&record.key).await;
-    if server == ServerKnowledge::ChangesHeld && is_collectable(app, &record).await {
-        app.signals.announce(Signal::FinishWanted(record.key)).await;
-        return None;
+    let mut server = app.editor.knowledge_of(&record.key).await;
+    if server == ServerKnowledge::ChangesHeld && app.guards.collector {
+        match forgotten_file(app, &record).await {
+            Forgotten::None => {}
+            Forgotten::Waiting => {
+                app.signals.announce(Signal::FinishWanted(record.key)).await;
+                return None;
+            }
+            // It stays with the server, so it is not waited for. It may have become the forgotten one just now, and then
+            // the server holds nothing else any more.
+            Forgotten::Damaged => server = app.editor.knowledge_of(&record.key).await,
+        }
     }
     Some(Knowledge { key: record.key, saves_received: record.saves_received, server })
 }
 
-/// Whether the key has a forgotten file that waits for the collector. One that did not arrive whole stays with the server,
-/// and nobody would ever open the document if that were waited for.
-async fn is_collectable(app: &App, record: &KeyRecord) -> bool {
-    match app.editor.forgotten_link(&record.key).await {
-        Ok(Some(link)) if app.guards.collector => !is_in_quarantine(app, record, &link).await,
-        _ => false,
-    }
+/// The forgotten file of a key.
+enum Forgotten {
+    None,
+    /// The collector will fetch it.
+    Waiting,
+    /// It did not arrive whole; what arrived is in quarantine.
+    Damaged,
+}
+
+async fn forgotten_file(app: &App, record: &KeyRecord) -> Forgotten {
+    let Ok(Some(link)) = app.editor.forgotten_link(&record.key).await else { return Forgotten::None };
+    if is_in_quarantine(app, record, &link).await { Forgotten::Damaged } else { Forgotten::Waiting }
 }
 
 async fn is_in_quarantine(app: &App, record: &KeyRecord, link: &str) -> bool {

@@ -93,6 +93,22 @@ async fn a_key_the_server_no_longer_knows_is_finished_and_replaced() {
 }
 
 #[tokio::test]
+async fn nobody_is_let_into_a_session_whose_damaged_file_was_forgotten_a_moment_ago() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let torn = docx("all of it").slice(..100);
+    assert_eq!(deliver(&app, &bench.callback(&key, 2, &torn)).await, Some(Answer::NotSaved));
+    // Asked before the server heard that answer, it still has the session; then the file is its forgotten one.
+    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    bench.editor.put_forgotten(&key, torn);
+    bench.editor.says_on_fetch(&key, ServerKnowledge::Unknown);
+    bench.clock.pass(31);
+
+    assert_ne!(open(&bench, &app).await.unwrap(), key, "whatever is typed on it could never be built");
+}
+
+#[tokio::test]
 async fn without_the_servers_word_no_key_is_given() {
     let bench = Workbench::new().await;
     let app = bench.process();
