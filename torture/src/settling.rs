@@ -70,9 +70,7 @@ async fn forgotten(world: &World) -> Vec<String> {
     for (key, state) in world.editor.keys().await {
         let Some(sha256) = state.forgotten_sha256 else { continue };
         let document = document_of(&key).unwrap_or_default();
-        let kept = world.host.get(&format!("/api/v1/documents/{document}/kept")).await.unwrap_or_default();
-        let rows = kept.as_array().cloned().unwrap_or_default();
-        if !rows.iter().any(|row| row["kind"] == "quarantine" && row["sha256"] == sha256.as_str()) {
+        if !is_quarantined(world, &document, &sha256).await {
             left.push(key);
         }
     }
@@ -100,7 +98,10 @@ pub(crate) async fn visit_all(world: &Arc<World>) -> bool {
 
 async fn visit_one(world: &Arc<World>, document: &str, visit: u32) {
     let dice = Dice::of(world.setting.seed).part(&format!("visit {document}"), u64::from(visit));
-    if !Visitor::new(world, document, dice).visit().await {
+    let is_opened = Visitor::new(world, document, dice).visit().await;
+    if !is_opened && needs_a_person(world, document).await {
+        world.chronicle.count("documents that wait for a person", 1);
+    } else if !is_opened {
         let what = "the document cannot be opened for editing";
         world.chronicle.accuse(Violation::new(Class::Stuck, what).of_document(document));
     }
@@ -109,5 +110,35 @@ async fn visit_one(world: &Arc<World>, document: &str, visit: u32) {
 /// Documents with changes in the Document Server that nobody is working on.
 async fn stranded(world: &World) -> BTreeSet<String> {
     let keys = world.editor.keys().await.into_iter();
-    keys.filter(|(_, state)| !state.changes.is_empty()).filter_map(|(key, _)| document_of(&key)).collect()
+    let documents: BTreeSet<String> = keys
+        .filter(|(_, state)| !state.changes.is_empty())
+        .filter_map(|(key, _)| document_of(&key))
+        .collect();
+    let mut stranded = BTreeSet::new();
+    for document in documents {
+        if !needs_a_person(world, &document).await {
+            stranded.insert(document);
+        }
+    }
+    stranded
+}
+
+/// Whether the server holds changes of a document beside a forgotten file that it built damaged: typing on that file would
+/// be in vain, and only a person may take it away.
+async fn needs_a_person(world: &World, document: &str) -> bool {
+    for (key, state) in world.editor.keys().await {
+        let is_it = document_of(&key).as_deref() == Some(document) && !state.changes.is_empty();
+        if let (true, Some(sha256)) = (is_it, state.forgotten_sha256)
+            && is_quarantined(world, document, &sha256).await
+        {
+            return true;
+        }
+    }
+    false
+}
+
+async fn is_quarantined(world: &World, document: &str, sha256: &str) -> bool {
+    let kept = world.host.get(&format!("/api/v1/documents/{document}/kept")).await.unwrap_or_default();
+    let mut rows = kept.as_array().into_iter().flatten();
+    rows.any(|row| row["kind"] == "quarantine" && row["sha256"] == sha256)
 }

@@ -175,6 +175,10 @@ impl Evidence {
                 self.world.chronicle.count("changes the server itself lost", 1);
                 continue;
             }
+            if whereabouts.in_log && self.waits_for_a_person(&whereabouts.key) {
+                self.world.chronicle.count("changes that wait for a person", 1);
+                continue;
+            }
             let older = self
                 .ledger
                 .contents_of(&document)
@@ -200,6 +204,14 @@ impl Evidence {
             self.accuse(violation.of_key(&whereabouts.key).of_changes([id]));
         }
         self.world.chronicle.count("changes", self.facts.changes.len() as u64);
+    }
+
+    /// The server holds the changes beside a file that it built damaged, and their key is still the document's own: they come
+    /// back when a person takes that file away.
+    fn waits_for_a_person(&self, key: &str) -> bool {
+        let is_live = self.ledger.live_keys.iter().any(|(live, _)| live == key);
+        let is_quarantined = |kept: &KeptRow| kept.kind == "quarantine" && kept.key.as_deref() == Some(key);
+        is_live && self.ledger.kept.iter().any(is_quarantined)
     }
 
     /// The head only ever grew: no content that became the head lacks what the one before it held.

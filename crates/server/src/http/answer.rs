@@ -194,6 +194,12 @@ impl From<OpenError> for Problem {
                 "Try again in a few seconds; the newest version will open.",
             )
             .retry_after(3),
+            OpenError::DamagedThere => Self::new(
+                StatusCode::CONFLICT,
+                Code::EditLockActive,
+                "The Document Server holds unsaved changes of this document beside a damaged file; what is typed now could not be saved.",
+                "Somebody who looks after the installation has to take the damaged file away: see docs/how-to/when-something-went-wrong.md.",
+            ),
             OpenError::ServerAway => Self::unavailable(
                 "The Document Server cannot be reached, and only it knows whether unsaved work is left.",
             ),

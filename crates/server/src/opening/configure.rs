@@ -118,7 +118,7 @@ async fn edit_key(
         match app.ledger.open_for_editing(&request).await? {
             OpenGrant::Granted(grant) => return Ok(granted(document, grant)),
             OpenGrant::ServerAway => return Err(OpenError::ServerAway),
-            OpenGrant::AskServer(record) => knowledge = ask(app, *record).await,
+            OpenGrant::AskServer(record) => knowledge = ask(app, *record).await?,
             OpenGrant::Wait => {}
             OpenGrant::Finish(record) => app.signals.announce(Signal::FinishWanted(record.key)).await,
         }
@@ -138,22 +138,26 @@ fn granted(document: &DocumentId, grant: KeyGrant) -> (EditorKey, Label) {
 }
 
 /// Asks about a key. Stranded changes beside a forgotten file, which has them, would count twice when the key is opened: the
-/// file is collected first, and then it is asked again.
-async fn ask(app: &App, record: KeyRecord) -> Option<Knowledge> {
+/// file is collected first, and then it is asked again. `None` means that it is not time yet.
+async fn ask(app: &App, record: KeyRecord) -> Result<Option<Knowledge>, OpenError> {
     let mut server = app.editor.knowledge_of(&record.key).await;
     if server == ServerKnowledge::ChangesHeld && app.guards.collector {
         match forgotten_file(app, &record).await {
             Forgotten::None => {}
             Forgotten::Waiting => {
                 app.signals.announce(Signal::FinishWanted(record.key)).await;
-                return None;
+                return Ok(None);
             }
-            // It stays with the server, so it is not waited for. It may have become the forgotten one just now, and then
-            // the server holds nothing else any more.
-            Forgotten::Damaged => server = app.editor.knowledge_of(&record.key).await,
+            Forgotten::Damaged => {
+                // It may have become the forgotten one just now, and then the server holds nothing else any more.
+                server = app.editor.knowledge_of(&record.key).await;
+                if server == ServerKnowledge::ChangesHeld {
+                    return Err(OpenError::DamagedThere);
+                }
+            }
         }
     }
-    Some(Knowledge { key: record.key, saves_received: record.saves_received, server })
+    Ok(Some(Knowledge { key: record.key, saves_received: record.saves_received, server }))
 }
 
 /// The forgotten file of a key.
@@ -161,7 +165,7 @@ enum Forgotten {
     None,
     /// The collector will fetch it.
     Waiting,
-    /// It did not arrive whole; what arrived is in quarantine.
+    /// It did not arrive whole, and is not deleted, for it may be whole there. What arrived is in quarantine.
     Damaged,
 }
 

@@ -34,6 +34,9 @@ pub enum OpenError {
     /// A final save of it is still being stored.
     #[error("the document is being saved")]
     BeingSaved,
+    /// The Document Server holds changes beside a forgotten file that is damaged: a person has to look.
+    #[error("the Document Server holds changes beside a damaged file")]
+    DamagedThere,
     /// The Document Server must be asked and is away.
     #[error("the Document Server cannot be reached")]
     ServerAway,

@@ -109,6 +109,25 @@ async fn nobody_is_let_into_a_session_whose_damaged_file_was_forgotten_a_moment_
 }
 
 #[tokio::test]
+async fn nobody_is_let_in_while_a_damaged_forgotten_file_lies_beside_stranded_changes() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let torn = docx("all of it").slice(..100);
+    assert_eq!(deliver(&app, &bench.callback(&key, 2, &torn)).await, Some(Answer::NotSaved));
+    bench.editor.put_forgotten(&key, torn);
+    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+
+    let refused = open(&bench, &app).await;
+
+    assert!(matches!(refused, Err(OpenError::DamagedThere)), "{refused:?}");
+    assert_eq!(bench.editor.state.lock().unwrap().forgotten.len(), 1, "it may be whole on the server");
+    // A person has looked at it and taken it away.
+    bench.editor.state.lock().unwrap().forgotten.clear();
+    assert_eq!(open(&bench, &app).await.unwrap(), key, "and the changes come back");
+}
+
+#[tokio::test]
 async fn without_the_servers_word_no_key_is_given() {
     let bench = Workbench::new().await;
     let app = bench.process();

@@ -191,22 +191,6 @@ async fn a_forgotten_file_beside_stranded_changes_is_collected_before_they_are_b
 }
 
 #[tokio::test]
-async fn a_damaged_forgotten_file_beside_stranded_changes_keeps_nobody_out() {
-    let bench = Workbench::new().await;
-    let app = bench.process();
-    let key = bench.open(&app).await;
-    bench.editor.put_forgotten(&key, docx("forgotten").slice(..100));
-    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
-    bench.clock.pass(31);
-    recover(&app).await;
-    assert_eq!(kept_reasons(&bench).await, ["damaged"]);
-
-    assert_eq!(bench.open(&app).await, key);
-
-    assert_eq!(bench.editor.state.lock().unwrap().forgotten.len(), 1, "it may be whole on the server");
-}
-
-#[tokio::test]
 async fn forgotten_files_we_cannot_map_are_never_deleted() {
     let bench = Workbench::new().await;
     let app = bench.process();
