@@ -63,8 +63,9 @@ pub(crate) struct Facts {
     pub(crate) holds: HashMap<String, BTreeSet<String>>,
     pub(crate) changes: BTreeMap<ChangeId, Whereabouts>,
     /// Keys somebody was let into although a final save of theirs was on its way and not acknowledged: after a lost
-    /// answer the session goes on under a key that the service may have retired. And keys with a forgotten file, which
-    /// may cross with saves of the same session.
+    /// answer the session goes on under a key that the service may have retired. Keys with a forgotten file, which
+    /// may cross with saves of the same session. And keys whose final save came after a restart of the server, which then
+    /// no longer knows the time of the last change: nobody can tell whether a force save that comes late is older.
     pub(crate) continued_keys: BTreeSet<String>,
     /// Changes that the server deleted from its log for a file that does not hold them, whatever it was answered: a
     /// forgotten file that it built damaged or took from an older save, or an older final save that was acknowledged
@@ -149,6 +150,9 @@ impl Facts {
             Note::CallbackSent { delivery, body, .. } => {
                 if matches!(body.status, status::MUST_SAVE | status::CORRUPTED) {
                     unheard.entry(body.key.clone()).or_default().insert(*delivery);
+                }
+                if body.status == status::MUST_SAVE && body.notmodified == Some(None) {
+                    self.continued_keys.insert(body.key.clone());
                 }
                 let path = body.url.as_deref().and_then(folder_of).map(str::to_owned);
                 let delivery = Delivery {
