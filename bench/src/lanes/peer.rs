@@ -102,6 +102,7 @@ impl Peer {
     }
 
     /// Its threads have ended when it says so; tidying up after them takes the machine for a while longer.
+    #[expect(clippy::disallowed_methods, reason = "a process tells nobody when it has tidied up")]
     fn await_over(&mut self) -> Result<()> {
         ensure!(self.answer()? == "over", "the peer did not end its threads");
         let began = Instant::now();
