@@ -3,7 +3,6 @@
 //! Guarantees: flows see ports; which engine stands behind them is decided here and nowhere else.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 use lanes::Lanes;
@@ -13,6 +12,7 @@ use model::{DocumentId, Guards};
 use signals::Signals;
 use signals::local::LocalSignals;
 use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
 use vault::local::LocalVault;
 use vault::local::tree::LocalTree;
 use vault::{Spool, Tree, Vault};
@@ -66,7 +66,7 @@ pub struct App {
     pub started_at: Timestamp,
     /// Wakes the recovery loop before its time.
     pub recovery_wanted: Notify,
-    is_ready: AtomicBool,
+    stopping: CancellationToken,
 }
 
 /// The ports and sources an [`App`] is made of; tests put their own together.
@@ -233,7 +233,7 @@ impl App {
             fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),
             started_at: parts.clock.now(),
             recovery_wanted: Notify::new(),
-            is_ready: AtomicBool::new(true),
+            stopping: CancellationToken::new(),
             config: parts.config,
             ledger: parts.ledger,
             vault: parts.vault,
@@ -254,11 +254,16 @@ impl App {
 
     /// Whether new work is taken.
     pub fn is_ready(&self) -> bool {
-        self.is_ready.load(Ordering::Relaxed)
+        !self.stopping.is_cancelled()
     }
 
     /// From now on newcomers are told to come back later.
     pub fn stop_being_ready(&self) {
-        self.is_ready.store(false, Ordering::Relaxed);
+        self.stopping.cancel();
+    }
+
+    /// Waits until newcomers are told to come back later.
+    pub async fn stopped_being_ready(&self) {
+        self.stopping.cancelled().await;
     }
 }

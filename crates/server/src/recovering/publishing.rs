@@ -82,10 +82,11 @@ pub(crate) async fn publish(
 /// Waits until the last publication is a while ago; the service does not wait when it is about to stop.
 async fn pause(app: &App, document: &DocumentId) -> Result<(), RecoveryError> {
     let owed = app.ledger.owed_publication(document).await?;
-    let Some(published) = owed.and_then(|owed| owed.published).filter(|_| app.is_ready()) else {
-        return Ok(());
-    };
-    tokio::time::sleep(rest_of_pause(published.published_at, app.now())).await;
+    let Some(published) = owed.and_then(|owed| owed.published) else { return Ok(()) };
+    tokio::select! {
+        () = tokio::time::sleep(rest_of_pause(published.published_at, app.now())) => {}
+        () = app.stopped_being_ready() => {}
+    }
     Ok(())
 }
 

@@ -170,5 +170,7 @@ async fn a_save_that_was_stopped_when_time_was_up_is_finished_by_the_next_start(
 
     stage.wait_for_head("12345", "2").await;
     assert!(stage.text("12345").await.contains("Cut short."));
+    // This service does not wait for anything when it stops.
+    stage.wait_until("it is published", async || stage.app().publications.is_empty()).await;
     stage.stop().await;
 }
