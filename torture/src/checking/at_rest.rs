@@ -209,8 +209,9 @@ impl Evidence {
     /// The server holds the changes beside a file that it built damaged, and their key is still the document's own: they come
     /// back when a person takes that file away.
     fn waits_for_a_person(&self, key: &str) -> bool {
+        let Some(forgotten) = self.facts.forgotten_now.get(key) else { return false };
         let is_live = self.ledger.live_keys.iter().any(|(live, _)| live == key);
-        let is_quarantined = |kept: &KeptRow| kept.kind == "quarantine" && kept.key.as_deref() == Some(key);
+        let is_quarantined = |kept: &KeptRow| kept.kind == "quarantine" && kept.sha256 == *forgotten;
         is_live && self.ledger.kept.iter().any(is_quarantined)
     }
 
@@ -254,7 +255,10 @@ impl Evidence {
     fn is_explained(&self, kept: &KeptRow) -> bool {
         // A file that did not arrive whole at first may come when its key is no longer wanted.
         let was_damaged = |other: &KeptRow| other.kind == "quarantine" && other.key == kept.key;
-        kept.key.as_ref().is_some_and(|key| self.facts.continued_keys.contains(key))
+        let is_late = |key: &String| {
+            self.facts.timeless_keys.contains(key) && self.facts.was_force_saved(key, &kept.sha256)
+        };
+        kept.key.as_ref().is_some_and(|key| self.facts.continued_keys.contains(key) || is_late(key))
             || self.ledger.kept.iter().any(was_damaged)
     }
 

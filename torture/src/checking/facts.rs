@@ -11,6 +11,8 @@ use understudy::machine::{Answer, ChangeId, Verdict, status};
 const MOVED: &str = "moved to the forgotten copy";
 /// Why it deletes those that it has delivered.
 const ACKNOWLEDGED: &str = "acknowledged";
+/// Why it lets a final save go that it has to send again.
+const OUT_OF_PLACE: &str = "somebody is in the document, or another save took its place";
 
 /// A file the understudy built.
 #[derive(Debug, Clone)]
@@ -25,6 +27,8 @@ pub(crate) struct Delivery {
     pub(crate) number: u64,
     pub(crate) key: String,
     pub(crate) status: u8,
+    /// Whether it names somebody.
+    has_users: bool,
     /// The file it offered.
     pub(crate) path: Option<String>,
     pub(crate) sent_ms: u64,
@@ -64,9 +68,13 @@ pub(crate) struct Facts {
     pub(crate) changes: BTreeMap<ChangeId, Whereabouts>,
     /// Keys somebody was let into although a final save of theirs was on its way and not acknowledged: after a lost
     /// answer the session goes on under a key that the service may have retired. Keys with a forgotten file, which
-    /// may cross with saves of the same session. And keys whose final save came after a restart of the server, which then
-    /// no longer knows the time of the last change: nobody can tell whether a force save that comes late is older.
+    /// may cross with saves of the same session.
     pub(crate) continued_keys: BTreeSet<String>,
+    /// Keys whose final save came after a restart of the server, which then no longer knows the time of the last change:
+    /// nobody can tell whether a force save that comes late is older.
+    pub(crate) timeless_keys: BTreeSet<String>,
+    /// The forgotten file that lies under a key, by its hash.
+    pub(crate) forgotten_now: HashMap<String, String>,
     /// Changes that the server deleted from its log for a file that does not hold them, whatever it was answered: a
     /// forgotten file that it built damaged or took from an older save, or an older final save that was acknowledged
     /// after it had dropped the newer one by itself, with nobody in the document.
@@ -93,8 +101,8 @@ impl Facts {
     /// The newer of two final saves that were both under way may be dropped when both have to be sent again.
     fn follow_dropped(&mut self, note: &Note, dropped: &mut Dropped) {
         match note {
-            Note::CallbackDropped { key, path, .. }
-                if !dropped.inside.values().any(|inside| inside == key) =>
+            Note::CallbackDropped { key, path, why }
+                if why == OUT_OF_PLACE && !dropped.inside.values().any(|inside| inside == key) =>
             {
                 let holds = self.produced.get(path).map(|file| file.holds.clone()).unwrap_or_default();
                 dropped.changes.entry(key.clone()).or_default().extend(holds);
@@ -126,8 +134,10 @@ impl Facts {
     /// Changes leave the log for the forgotten file that was put down just before.
     fn follow_forgotten(&mut self, note: &Note, forgotten: &mut HashMap<String, BTreeSet<String>>) {
         match note {
-            Note::ForgottenPut { key, holds, .. } => {
+            Note::ForgottenDeleted { key, .. } => drop(self.forgotten_now.remove(key)),
+            Note::ForgottenPut { key, holds, sha256 } => {
                 self.forgotten += 1;
+                self.forgotten_now.insert(key.clone(), sha256.clone());
                 self.continued_keys.insert(key.clone());
                 forgotten.insert(key.clone(), holds.iter().map(ToString::to_string).collect());
             }
@@ -152,13 +162,14 @@ impl Facts {
                     unheard.entry(body.key.clone()).or_default().insert(*delivery);
                 }
                 if body.status == status::MUST_SAVE && body.notmodified == Some(None) {
-                    self.continued_keys.insert(body.key.clone());
+                    self.timeless_keys.insert(body.key.clone());
                 }
                 let path = body.url.as_deref().and_then(folder_of).map(str::to_owned);
                 let delivery = Delivery {
                     number: *delivery,
                     key: body.key.clone(),
                     status: body.status,
+                    has_users: body.users.as_ref().is_some_and(|users| !users.is_empty()),
                     path,
                     sent_ms: entry.at_ms,
                     answered: None,
@@ -192,6 +203,33 @@ impl Facts {
     /// The file a delivery offered.
     pub(crate) fn offered(&self, delivery: &Delivery) -> Option<&Produced> {
         self.produced.get(delivery.path.as_deref()?)
+    }
+
+    /// Whether a final save of this key was damaged and refused, or its connection was closed because somebody was seen to
+    /// come in while it was stored: then the session goes on from its own base.
+    pub(crate) fn goes_on(&self, key: &str) -> bool {
+        let of_key = || self.deliveries.values().filter(|sent| sent.key == key);
+        let somebody_came = |from_ms: u64, until_ms: u64| {
+            let is_between = |at_ms: u64| (from_ms..=until_ms).contains(&at_ms);
+            of_key().any(|sent| {
+                let is_heard = sent.answered.as_ref().is_some_and(|(at_ms, ..)| is_between(*at_ms));
+                sent.status == status::EDITING && sent.has_users && is_heard
+            })
+        };
+        of_key().filter(|sent| sent.status == status::MUST_SAVE).any(|sent| match &sent.answered {
+            Some((.., Verdict::Refused)) => true,
+            Some((at_ms, Answer::Lost { why }, _)) if why == "closed" => somebody_came(sent.sent_ms, *at_ms),
+            _ => false,
+        })
+    }
+
+    /// Whether a force save offered this file.
+    pub(crate) fn was_force_saved(&self, key: &str, sha256: &str) -> bool {
+        let forced = |sent: &&Delivery| sent.key == key && sent.status == status::MUST_FORCE_SAVE;
+        self.deliveries
+            .values()
+            .filter(forced)
+            .any(|sent| self.offered(sent).is_some_and(|file| file.sha256 == sha256))
     }
 
     /// Acknowledged deliveries that brought a content.

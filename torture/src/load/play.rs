@@ -87,13 +87,9 @@ impl Play {
         facts.deliveries.values().any(|sent| sent.key == key && sent.status == 2 && sent.answered.is_none())
     }
 
-    /// Whether a final save of this key was damaged and refused, or left without an answer because somebody had come back
-    /// in: then the session goes on from its own base.
-    pub(crate) fn was_refused(&self, key: &str) -> bool {
-        let facts = Facts::of(self.world.editor.journal());
-        let is_refused = |verdict: &Verdict| matches!(verdict, Verdict::Refused | Verdict::Unheard);
-        let mut finals = facts.deliveries.values().filter(|sent| sent.key == key && sent.status == 2);
-        finals.any(|sent| sent.answered.as_ref().is_some_and(|(.., verdict)| is_refused(verdict)))
+    /// Whether a session goes on after its final save.
+    pub(crate) fn goes_on(&self, key: &str) -> bool {
+        Facts::of(self.world.editor.journal()).goes_on(key)
     }
 
     /// Opens an editor with a configuration, which may be an old one.

@@ -139,7 +139,7 @@ pub(super) async fn barrier(play: &mut Play) -> Option<()> {
 }
 
 async fn check_base(play: &Play, base: &str, key: &str, written: &[String]) {
-    if play.was_refused(key) {
+    if play.goes_on(key) {
         return;
     }
     let path = format!("/api/v1/documents/{}/content?version={base}", play.document);
