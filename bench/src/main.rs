@@ -23,7 +23,7 @@ use anyhow::Result;
 const USAGE: &str = "\
 Usage: bench NAME [--json]
 
-  lanes  tasks in order per key, beside plain tokio and a thread per key in Java (4 minutes)
+  lanes  tasks in order per key, beside plain tokio and a thread per key in Java (5 minutes)
   saves  durable saves through the service, beside a reference that only flushes, hashes and inflates (10 minutes)
   seed1  the three scenarios of seed 1 through the running service (seconds)
 
