@@ -77,8 +77,7 @@ pub(super) async fn list_kept(
     PathOf(document): PathOf<String>,
 ) -> Result<Json<Vec<KeptView>>, Problem> {
     let document = session.document(&app, &document, Permission::View).await?;
-    let page = KeptPage { of: Whose::Document(document.id), before: None, limit: PAGE };
-    Ok(Json(app.ledger.kept_copies(&page).await?.into_iter().map(Into::into).collect()))
+    list(&app, Whose::Document(document.id)).await
 }
 
 /// The bytes of a kept copy.
@@ -107,7 +106,11 @@ pub(super) async fn list_orphans(
     session: Session,
 ) -> Result<Json<Vec<KeptView>>, Problem> {
     session.allow_operating()?;
-    let page = KeptPage { of: Whose::Nobody, before: None, limit: PAGE };
+    list(&app, Whose::Nobody).await
+}
+
+async fn list(app: &App, of: Whose) -> Result<Json<Vec<KeptView>>, Problem> {
+    let page = KeptPage { of, before: None, limit: PAGE };
     Ok(Json(app.ledger.kept_copies(&page).await?.into_iter().map(Into::into).collect()))
 }
 

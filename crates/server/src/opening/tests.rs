@@ -92,16 +92,22 @@ async fn a_key_the_server_no_longer_knows_is_finished_and_replaced() {
     assert!(bench.editor.state.lock().unwrap().forgotten.is_empty());
 }
 
+/// A session whose final save was built damaged: refused here, forgotten there, and the server holds its changes.
+async fn damaged_and_forgotten(bench: &Workbench, app: &Arc<App>) -> EditorKey {
+    let key = bench.open(app).await;
+    let torn = docx("all of it").slice(..100);
+    assert_eq!(deliver(app, &bench.callback(&key, 2, &torn)).await, Some(Answer::NotSaved));
+    bench.editor.put_forgotten(&key, torn);
+    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    key
+}
+
 #[tokio::test]
 async fn nobody_is_let_into_a_session_whose_damaged_file_was_forgotten_a_moment_ago() {
     let bench = Workbench::new().await;
     let app = bench.process();
-    let key = bench.open(&app).await;
-    let torn = docx("all of it").slice(..100);
-    assert_eq!(deliver(&app, &bench.callback(&key, 2, &torn)).await, Some(Answer::NotSaved));
-    // Asked before the server heard that answer, it still has the session; then the file is its forgotten one.
-    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
-    bench.editor.put_forgotten(&key, torn);
+    let key = damaged_and_forgotten(&bench, &app).await;
+    // Asked before it heard our answer, the server still had the session; then the file is its forgotten one.
     bench.editor.says_on_fetch(&key, ServerKnowledge::Unknown);
     bench.clock.pass(31);
 
@@ -112,11 +118,7 @@ async fn nobody_is_let_into_a_session_whose_damaged_file_was_forgotten_a_moment_
 async fn nobody_is_let_in_while_a_damaged_forgotten_file_lies_beside_stranded_changes() {
     let bench = Workbench::new().await;
     let app = bench.process();
-    let key = bench.open(&app).await;
-    let torn = docx("all of it").slice(..100);
-    assert_eq!(deliver(&app, &bench.callback(&key, 2, &torn)).await, Some(Answer::NotSaved));
-    bench.editor.put_forgotten(&key, torn);
-    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    let key = damaged_and_forgotten(&bench, &app).await;
 
     let refused = open(&bench, &app).await;
 
