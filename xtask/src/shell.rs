@@ -13,6 +13,8 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
     let status = Command::new(program)
         .args(arguments)
         .current_dir(root())
+        // A panic says its place in one line; the runtime's forty lines would hide it.
+        .env("RUST_BACKTRACE", "0")
         .status()
         .with_context(|| format!("`{program}` cannot be started"))?;
     if !status.success() {

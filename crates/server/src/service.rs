@@ -1,13 +1,14 @@
 //! The running service: put together, listening, recovering; and its orderly end.
 //!
 //! Guarantees: on stop, readiness goes off first, then newcomers are told to come back, then running and waiting saves
-//! are finished within a bound, then connections end. Being killed instead is safe too: every step is.
+//! are finished within a bound and shown, then connections end. Being killed instead is safe too: every step is.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use model::Guards;
+use lanes::Lanes;
+use model::{DocumentId, Guards};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -76,10 +77,12 @@ impl Service {
         tokio::time::sleep(stopping.notice).await;
         let deadline = Instant::now() + stopping.drain;
         let mut left = 0;
-        for lanes in [&self.app.arrivals, &self.app.saves, &self.app.publications] {
-            let drained = lanes.drain_within(deadline.saturating_duration_since(Instant::now())).await;
-            left += drained.stopped();
+        for lanes in [&self.app.arrivals, &self.app.saves] {
+            left += drained(lanes, deadline).await;
         }
+        // The last saves announced themselves to a listener that may not have had its turn yet.
+        recovering::publish_owed(&self.app).await;
+        left += drained(&self.app.publications, deadline).await;
         self.stop.cancel();
         for task in self.background {
             task.abort();
@@ -93,4 +96,9 @@ impl Service {
         }
         left
     }
+}
+
+/// Lets a kind of work finish; returns how many could not.
+async fn drained(lanes: &Lanes<DocumentId>, deadline: Instant) -> usize {
+    lanes.drain_within(deadline.saturating_duration_since(Instant::now())).await.stopped()
 }

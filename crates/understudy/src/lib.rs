@@ -68,6 +68,6 @@ pub mod tokens;
 pub mod wire;
 
 pub use config::EditorConfig;
-pub use server::{Running, Session, start};
+pub use server::{Running, Session, StartError, start};
 pub use settings::Settings;
 pub use timings::Timings;

@@ -24,7 +24,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::http::sign_api_token;
 use crate::opening::{OpenError, Upload, upload};
-use crate::service::Service;
+use crate::service::{Service, ServiceError};
 use crate::telemetry;
 
 #[derive(Debug, clap::Args)]
@@ -37,6 +37,11 @@ pub(super) struct Arguments {
     port: u16,
 }
 
+/// Where they are remembered.
+const PORTS: &str = "ports.toml";
+/// Ports change hands while a busy machine starts the demo; that often another one is taken.
+const PORTS_TRIED: usize = 5;
+
 /// Remembered between starts, so that links of open editors stay right.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Ports {
@@ -48,11 +53,11 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let folder = arguments.folder;
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let ports = ports(&folder, arguments.port)?;
-    let config = config(&folder, ports)?;
-    telemetry::start_logging(&config.log);
-    let editor = start_editor(&folder, &config, ports).await?;
-    let service = Service::start(config, Guards::ALL).await.context("the demo cannot start")?;
+    let mut ports = ports(&folder, arguments.port)?;
+    telemetry::start_logging(&config(&folder, ports)?.log);
+    let editor = start_editor(&folder, &mut ports).await?;
+    let service = start_service(&folder, &mut ports).await?;
+    remember(&folder, ports)?;
     bring_samples(&service.app).await.context("the sample documents could not be brought in")?;
     print(&link(&service.app));
     tell(&format!(
@@ -73,17 +78,20 @@ async fn end(editor: Running, service: Service) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Those of the last start, unless somebody else has them now.
 fn ports(folder: &Path, wanted: u16) -> anyhow::Result<Ports> {
-    let file = folder.join("ports.toml");
     let known: Option<Ports> =
-        std::fs::read_to_string(&file).ok().and_then(|text| toml::from_str(&text).ok());
-    let ports = match known {
-        Some(ports) if is_free(ports.saveguard) && is_free(ports.document_server) => ports,
-        _ => Ports { saveguard: free_port(wanted)?, document_server: free_port(0)? },
-    };
+        std::fs::read_to_string(folder.join(PORTS)).ok().and_then(|text| toml::from_str(&text).ok());
+    match known {
+        Some(ports) if is_free(ports.saveguard) && is_free(ports.document_server) => Ok(ports),
+        _ => Ok(Ports { saveguard: free_port(wanted)?, document_server: free_port(0)? }),
+    }
+}
+
+fn remember(folder: &Path, ports: Ports) -> anyhow::Result<()> {
+    let file = folder.join(PORTS);
     std::fs::write(&file, toml::to_string(&ports)?)
-        .with_context(|| format!("cannot write {}", file.display()))?;
-    Ok(ports)
+        .with_context(|| format!("cannot write {}", file.display()))
 }
 
 fn is_free(port: u16) -> bool {
@@ -114,16 +122,47 @@ fn config(folder: &Path, ports: Ports) -> anyhow::Result<Config> {
     Ok(Config::from_sources(toml::Table::new(), environment)?)
 }
 
-async fn start_editor(folder: &Path, config: &Config, ports: Ports) -> anyhow::Result<Running> {
+/// The stand-in Document Server, on another port if its own was taken while we looked.
+async fn start_editor(folder: &Path, ports: &mut Ports) -> anyhow::Result<Running> {
+    let mut more = 1..PORTS_TRIED;
+    loop {
+        match understudy::start(editor_settings(folder, *ports)?).await {
+            Err(understudy::StartError::Listen { .. }) if more.next().is_some() => {
+                ports.document_server = free_port(0)?;
+            }
+            started => return started.context("the stand-in Document Server cannot start"),
+        }
+    }
+}
+
+fn editor_settings(folder: &Path, ports: Ports) -> anyhow::Result<Settings> {
+    let config = config(folder, ports)?;
     let secret = std::str::from_utf8(config.document_server.secrets.current.as_bytes())?;
     let settings = Settings {
         listen: SocketAddr::from(([127, 0, 0, 1], ports.document_server)),
         storage: understudy::settings::Storage::Folder(folder.join("document-server")),
-        // As the real one, but its users wait two seconds for a save after closing instead of five.
-        timings: Timings { save_delay_ms: 2000, ..Timings::default() },
+        // As the real one, but its users wait two seconds for a save after closing instead of five, and Ctrl-C does
+        // not wait half a minute for saves that are long done.
+        timings: Timings {
+            save_delay_ms: 2000,
+            shutdown_wait_ms: 0,
+            shutdown_step_ms: 100,
+            ..Timings::default()
+        },
         ..Settings::default()
     };
-    understudy::start(settings.with_secret(secret)).await.context("the stand-in Document Server cannot start")
+    Ok(settings.with_secret(secret))
+}
+
+/// The service, on another port if its own was taken while we looked.
+async fn start_service(folder: &Path, ports: &mut Ports) -> anyhow::Result<Service> {
+    let mut more = 1..PORTS_TRIED;
+    loop {
+        match Service::start(config(folder, *ports)?, Guards::ALL).await {
+            Err(ServiceError::Listen { .. }) if more.next().is_some() => ports.saveguard = free_port(0)?,
+            started => return started.context("the demo cannot start"),
+        }
+    }
 }
 
 /// Sample documents, unless an earlier start brought them.

@@ -93,13 +93,18 @@ pub async fn follow(app: Arc<App>, stop: CancellationToken) {
 /// One round. Returns whether everything could be looked at.
 pub async fn round(app: &Arc<App>) -> bool {
     let mut is_whole = part("saves", saves::finish(app)).await;
-    is_whole &= part("publications", publishing::publish_owed(app)).await;
+    is_whole &= publish_owed(app).await;
     if app.guards.collector {
         is_whole &= part("forgotten", forgotten::collect_all(app)).await;
         is_whole &= part("keys", keys::settle(app)).await;
     }
     telemetry::recovery_round_ended(if is_whole { "whole" } else { "partial" });
     is_whole
+}
+
+/// Publishes all that is owed, as far as it can be done now.
+pub(crate) async fn publish_owed(app: &Arc<App>) -> bool {
+    part("publications", publishing::publish_owed(app)).await
 }
 
 async fn part(name: &'static str, work: impl Future<Output = Result<(), RecoveryError>>) -> bool {

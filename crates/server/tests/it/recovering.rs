@@ -148,6 +148,23 @@ async fn stopping_finishes_what_runs_and_a_restart_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_the_tree_is_owed_is_shown_before_the_service_ends() {
+    let settings = [("RECOVERING_INTERVAL_SECONDS", "3600")];
+    let stage = Stage::start_with(&settings, understudy::Settings::default()).await;
+    stage.docx("12345").await;
+    stage.wait_until("the upload is shown", async || stage.app().publications.is_empty()).await;
+    let Stage { service, editor, .. } = stage;
+    let app = std::sync::Arc::clone(&service.app);
+    // As after a commit whose announcement nobody has read yet.
+    app.ledger.owe_publication(&model::DocumentId::parse("12345").unwrap(), app.now()).await.unwrap();
+
+    service.stop().await;
+
+    assert_eq!(app.ledger.totals().await.unwrap().owed_publications, 0);
+    editor.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_save_that_was_stopped_when_time_was_up_is_finished_by_the_next_start() {
     let settings = understudy::Settings::default().with_time_scale(20.0);
     let stage = Stage::start_with(&[("STOPPING_DRAIN_SECONDS", "0")], settings).await;
