@@ -86,6 +86,7 @@ faulty!(Saves {
     fn open_saves() -> Vec<OpenSave>;
     fn is_overtaking(number: InboxNumber, at: Timestamp) -> bool;
     fn save(number: InboxNumber) -> Option<SaveRecord>;
+    fn builds_on_forgotten(key: &EditorKey, forgotten: &Digest) -> bool;
     fn collect_forgotten(found: &ForgottenFile) -> Committed;
 });
 

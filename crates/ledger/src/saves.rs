@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use model::callbacks::{Answer, AsideReason, Callback};
 use model::saves::{Ruling, SaveKind, SomeoneWaits};
-use model::{DocumentId, EditorKey, InboxNumber, Label};
+use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
 
 use crate::Result;
 use crate::documents::BlobFacts;
@@ -30,6 +30,8 @@ pub trait Saves: Send + Sync {
     async fn is_overtaking(&self, number: InboxNumber, at: Timestamp) -> Result<bool>;
     /// One callback.
     async fn save(&self, number: InboxNumber) -> Result<Option<SaveRecord>>;
+    /// Whether the newest save of a key was made on the forgotten file with these bytes, by the rule of the model.
+    async fn builds_on_forgotten(&self, key: &EditorKey, forgotten: &Digest) -> Result<bool>;
     /// The commit point of a forgotten file. Its key is spent from then on, unless the file is damaged: then the server
     /// may still have it whole. A live key stays live until it is retired: somebody may just be entering it. Answered
     /// [`Answer::TryAgain`], with nothing done, if a save of the key came meanwhile or is being stored.

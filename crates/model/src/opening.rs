@@ -6,7 +6,7 @@
 //!
 //! Guarantees: total and pure. Does not do: ask the server, wait, write. `opening` does, in a loop around this rule.
 
-use crate::{Digest, Guards};
+use crate::{Digest, Guards, InboxNumber};
 
 /// What the Document Server says of a key (`info` and the callback it causes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -120,6 +120,22 @@ pub fn rule_on_collecting(server: ServerKnowledge, quiet: Quiet) -> CollectRulin
     }
 }
 
+/// The newest callback of a key that brought a file, whatever became of that file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastBrought {
+    /// Its place in the order of arrival.
+    pub number: InboxNumber,
+    /// Whether it came with a history of changes.
+    pub has_history: bool,
+}
+
+/// Whether changes the server holds were made on the forgotten file that lies beside them: then only that file brings them
+/// back, and it stays where it is. Opened from it, the server sends no history. `came_as` is the callback that brought us
+/// the same bytes, if one did: what comes with or after the newest save holds the changes itself.
+pub fn builds_on_forgotten(last: Option<LastBrought>, came_as: Option<InboxNumber>) -> bool {
+    last.is_some_and(|last| !last.has_history && came_as.is_none_or(|number| number < last.number))
+}
+
 /// What `document.url` of a key serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceRuling {
@@ -200,6 +216,20 @@ mod tests {
             check(saved_under(HEAD, server), ruling);
             check(saved_under(OTHER, server), ruling);
         }
+    }
+
+    #[test]
+    fn a_save_without_history_was_made_on_the_forgotten_file() {
+        let last = |has_history| Some(LastBrought { number: InboxNumber(7), has_history });
+
+        assert!(builds_on_forgotten(last(false), None), "we never saw that file before");
+        assert!(
+            builds_on_forgotten(last(false), Some(InboxNumber(6))),
+            "we have it, the server did not hear so"
+        );
+        assert!(!builds_on_forgotten(last(false), Some(InboxNumber(7))), "it is the save itself");
+        assert!(!builds_on_forgotten(last(true), None), "the session ran on the base");
+        assert!(!builds_on_forgotten(None, None));
     }
 
     #[test]

@@ -5,7 +5,7 @@
     reason = "the names of checks are sentences; a broken contract must stop"
 )]
 
-use model::callbacks::{Answer, AsideReason};
+use model::callbacks::{Answer, AsideReason, Callback};
 use model::saves::{ConflictReason, KeyStanding, Ruling, SaveKind};
 use model::versions::Origin;
 use model::{Digest, DocumentId, EditorKey, Label};
@@ -427,6 +427,26 @@ pub async fn a_forgotten_file_is_left_alone_while_a_save_of_its_key_is_stored(de
     desk.ledger.commit_save(&desk.prepared(&receipt, SaveKind::Final, b"everything")).await.unwrap();
     desk.ledger.collect_forgotten(&found).await.unwrap();
     desk.expect_head(&document.id, "2", b"everything").await;
+}
+
+pub async fn a_session_that_went_on_from_its_forgotten_file_is_told_by_its_saves(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let builds_on =
+        async |bytes: &[u8]| desk.ledger.builds_on_forgotten(&key, &Digest::of(bytes)).await.unwrap();
+    assert!(!builds_on(b"found").await, "nothing came yet");
+    desk.save(&key, 6, b"on the base").await;
+    assert!(!builds_on(b"found").await);
+
+    // Opened from its forgotten file, the server sends no history.
+    let callback = Callback { session_start: None, ..desk.callback(&key, 6, "17") };
+    let receipt = desk.receive(&callback).await;
+    assert!(builds_on(b"found").await, "received is enough: it may never become a content");
+    desk.ledger.commit_save(&desk.prepared(&receipt, SaveKind::Checkpoint, b"found and more")).await.unwrap();
+
+    assert!(builds_on(b"found").await);
+    assert!(builds_on(b"on the base").await, "a save that the server never heard us take");
+    assert!(!builds_on(b"found and more").await, "that is the newest save itself");
 }
 
 pub async fn a_damaged_forgotten_file_is_quarantined_once(desk: &Desk) {

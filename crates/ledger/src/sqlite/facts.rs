@@ -1,5 +1,6 @@
 //! Reads the facts that the rules of `model` decide by, inside the step's own transaction.
 
+use model::opening::LastBrought;
 use model::saves::{HeadFacts, KeyFacts, KeyStanding, SaveMark};
 use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
 use rusqlite::{Connection, Row, params};
@@ -52,6 +53,33 @@ fn bytes_kept_before(connection: &Connection, key: &EditorKey, digest: &Digest) 
         "SELECT 1 FROM contents WHERE key = ?1 AND digest = ?2 UNION ALL SELECT 1 FROM kept WHERE key = ?1 AND digest = ?2",
         params![key.as_str(), Stored(*digest)],
     )
+}
+
+/// The newest callback of a key that brought a file. A forgotten file came without a link.
+pub(super) fn last_brought(connection: &Connection, key: &EditorKey) -> Result<Option<LastBrought>> {
+    let found = connection
+        .prepare_cached(
+            "SELECT number, callback FROM inbox WHERE key = ?1 AND url_path IS NOT NULL ORDER BY number DESC LIMIT 1",
+        )?
+        .query_row([key.as_str()], |row| Ok((get(row, "number")?, row.get::<_, String>("callback")?)));
+    let Some((number, text)) = optional(found)? else { return Ok(None) };
+    let has_history = callback_text::read(&text)?.session_start.is_some();
+    Ok(Some(LastBrought { number, has_history }))
+}
+
+/// The newest callback of a key that brought these bytes.
+pub(super) fn came_as(
+    connection: &Connection,
+    key: &EditorKey,
+    digest: &Digest,
+) -> Result<Option<InboxNumber>> {
+    connection
+        .prepare_cached(
+            "SELECT max(inbox) AS number FROM (SELECT inbox FROM contents WHERE key = ?1 AND digest = ?2
+             UNION ALL SELECT inbox FROM kept WHERE key = ?1 AND digest = ?2)",
+        )?
+        .query_row(params![key.as_str(), Stored(*digest)], |row| get_optional(row, "number"))
+        .map_err(LedgerError::from)
 }
 
 pub(super) fn exists(connection: &Connection, query: &str, values: impl rusqlite::Params) -> Result<bool> {

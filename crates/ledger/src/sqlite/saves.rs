@@ -2,12 +2,13 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use model::InboxNumber;
 use model::callbacks::Answer;
+use model::opening::builds_on_forgotten;
+use model::{Digest, EditorKey, InboxNumber};
 use rusqlite::Row;
 
 use super::rows::{Stored, get, get_optional, optional};
-use super::{SqliteLedger, callback_text, commit, inbox};
+use super::{SqliteLedger, callback_text, commit, facts, inbox};
 use crate::saves::{Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord};
 use crate::{Result, Saves};
 
@@ -62,6 +63,15 @@ impl Saves for SqliteLedger {
         self.read(move |connection| {
             let query = "SELECT * FROM inbox WHERE number = ?1";
             optional(connection.prepare_cached(query)?.query_row([Stored(number)], record))
+        })
+        .await
+    }
+
+    async fn builds_on_forgotten(&self, key: &EditorKey, forgotten: &Digest) -> Result<bool> {
+        let (key, forgotten) = (key.clone(), *forgotten);
+        self.read(move |connection| {
+            let last = facts::last_brought(connection, &key)?;
+            Ok(builds_on_forgotten(last, facts::came_as(connection, &key, &forgotten)?))
         })
         .await
     }

@@ -7,7 +7,7 @@ use ledger::documents::{Author, Document, Keeping, KeptPage, Whose};
 use ledger::keys::{KeyGrant, KeyRecord, Knowledge, OpenGrant, OpenRequest, ViewKey};
 use model::keys::Mode;
 use model::opening::ServerKnowledge;
-use model::{DocumentId, EditorKey, Label};
+use model::{Digest, DocumentId, EditorKey, Label};
 use signals::{Listener, Signal};
 use tokio::time::Instant;
 use url::Url;
@@ -138,12 +138,13 @@ fn granted(document: &DocumentId, grant: KeyGrant) -> (EditorKey, Label) {
 }
 
 /// Asks about a key. Stranded changes beside a forgotten file, which has them, would count twice when the key is opened: the
-/// file is collected first, and then it is asked again. `None` means that it is not time yet.
+/// file is collected first, and then it is asked again. If they were made on that file, the key brings back both. `None`
+/// means that it is not time yet.
 async fn ask(app: &App, record: KeyRecord) -> Result<Option<Knowledge>, OpenError> {
     let mut server = app.editor.knowledge_of(&record.key).await;
     if server == ServerKnowledge::ChangesHeld && app.guards.collector {
-        match forgotten_file(app, &record).await {
-            Forgotten::None => {}
+        match forgotten_file(app, &record).await? {
+            Forgotten::None | Forgotten::BuiltOn => {}
             Forgotten::Waiting => {
                 app.signals.announce(Signal::FinishWanted(record.key)).await;
                 return Ok(None);
@@ -160,31 +161,38 @@ async fn ask(app: &App, record: KeyRecord) -> Result<Option<Knowledge>, OpenErro
     Ok(Some(Knowledge { key: record.key, saves_received: record.saves_received, server }))
 }
 
-/// The forgotten file of a key.
+/// The forgotten file of a key whose changes are held.
 enum Forgotten {
     None,
+    /// The changes were made on it.
+    BuiltOn,
     /// The collector will fetch it.
     Waiting,
     /// It did not arrive whole, and is not deleted, for it may be whole there. What arrived is in quarantine.
     Damaged,
 }
 
-async fn forgotten_file(app: &App, record: &KeyRecord) -> Forgotten {
-    let Ok(Some(link)) = app.editor.forgotten_link(&record.key).await else { return Forgotten::None };
-    if is_in_quarantine(app, record, &link).await { Forgotten::Damaged } else { Forgotten::Waiting }
+async fn forgotten_file(app: &App, record: &KeyRecord) -> Result<Forgotten, OpenError> {
+    let Ok(Some(link)) = app.editor.forgotten_link(&record.key).await else { return Ok(Forgotten::None) };
+    // The collector may be luckier.
+    let Ok(file) = app.editor.fetch(&link, &app.spool).await else { return Ok(Forgotten::Waiting) };
+    if is_in_quarantine(app, record, &file.digest).await? {
+        Ok(Forgotten::Damaged)
+    } else if app.ledger.builds_on_forgotten(&record.key, &file.digest).await? {
+        Ok(Forgotten::BuiltOn)
+    } else {
+        Ok(Forgotten::Waiting)
+    }
 }
 
-async fn is_in_quarantine(app: &App, record: &KeyRecord, link: &str) -> bool {
+async fn is_in_quarantine(app: &App, record: &KeyRecord, digest: &Digest) -> Result<bool, OpenError> {
     let page = KeptPage { of: Whose::Document(record.document.clone()), before: None, limit: KEPT_LOOKED_AT };
-    let mut kept = app.ledger.kept_copies(&page).await.unwrap_or_default();
-    kept.retain(|copy| {
-        copy.key.as_ref() == Some(&record.key) && matches!(copy.keeping, Keeping::Quarantine(_))
-    });
-    if kept.is_empty() {
-        return false;
-    }
-    let file = app.editor.fetch(link, &app.spool).await;
-    file.is_ok_and(|file| kept.iter().any(|copy| copy.blob.digest == file.digest))
+    let kept = app.ledger.kept_copies(&page).await?;
+    Ok(kept.iter().any(|copy| {
+        copy.key.as_ref() == Some(&record.key)
+            && copy.blob.digest == *digest
+            && matches!(copy.keeping, Keeping::Quarantine(_))
+    }))
 }
 
 /// Waits until something settled about the document, or for a moment. `false` if the time is up.

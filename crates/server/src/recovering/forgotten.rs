@@ -67,13 +67,18 @@ pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -
     }
     let Some(link) = app.editor.forgotten_link(key).await? else { return Ok(()) };
     let spooled = app.editor.fetch(&link, &app.spool).await?;
+    let keeps_source = ruling == CollectRuling::CollectAndKeepSource;
+    if keeps_source && app.ledger.builds_on_forgotten(key, &spooled.digest).await? {
+        // Whoever opens the key next gets this file with the changes on it, and its final save takes both away.
+        telemetry::forgotten_ended("in-use");
+        return Ok(());
+    }
     let report = check(spooled.clone(), hint_of(&link)).await?;
     app.vault.put(&spooled, &Sidecar::Saved { key: key.clone(), status: NO_STATUS }).await?;
     steps::reached("forgotten.stored");
     let damaged = (report.verdict == Verdict::Refuse).then_some(AsideReason::Damaged);
     let blob = blob_facts(&spooled, &report);
     let (key, document, at) = (key.clone(), document.clone(), app.now());
-    let keeps_source = ruling == CollectRuling::CollectAndKeepSource;
     let file = ForgottenFile { key, document, blob, damaged, saves_received, keeps_source, at };
     let committed = app.ledger.collect_forgotten(&file).await?;
     let ForgottenFile { key, document, .. } = &file;

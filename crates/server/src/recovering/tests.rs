@@ -191,6 +191,33 @@ async fn a_forgotten_file_beside_stranded_changes_is_collected_before_they_are_b
 }
 
 #[tokio::test]
+async fn a_forgotten_file_that_held_changes_were_made_on_stays_and_opens_with_them() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    // Somebody went on from the forgotten file: the server sends no history then.
+    bench.editor.put_forgotten(&key, docx("forgotten"));
+    let on_forgotten =
+        |status, bytes| Callback { session_start: None, ..bench.callback(&key, status, &bytes) };
+    deliver(&app, &on_forgotten(6, docx("forgotten and more"))).await;
+    // The final save was built damaged; the changes are held.
+    deliver(&app, &on_forgotten(2, docx("forgotten and much more").slice(..100))).await;
+    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    bench.clock.pass(31);
+
+    recover(&app).await;
+
+    let head = bench.document().await.head_digest;
+    assert_eq!(head, Digest::of(&docx("forgotten and more")), "the file is older than what was made of it");
+    assert_eq!(bench.editor.state.lock().unwrap().forgotten.len(), 1, "only on it do the changes make sense");
+    assert_eq!(bench.open(&app).await, key, "and whoever opens the key gets both");
+    deliver(&app, &on_forgotten(2, docx("forgotten and all the rest"))).await;
+    let head = bench.document().await.head_digest;
+    assert_eq!(head, Digest::of(&docx("forgotten and all the rest")));
+    assert_eq!(kept_reasons(&bench).await, ["damaged"], "no conflict");
+}
+
+#[tokio::test]
 async fn forgotten_files_we_cannot_map_are_never_deleted() {
     let bench = Workbench::new().await;
     let app = bench.process();
