@@ -62,13 +62,23 @@ pub(crate) async fn play(setting: Setting, lives: Vec<Life>) -> Result<Report> {
             *died += u64::from(has_died);
         }
         after_kill(&world, &stage.seen).await?;
+        if is_caught(&world) {
+            break;
+        }
         tokio::time::sleep(life.pause).await;
     }
-    finish(&world, &mut stage).await?;
+    if !is_caught(&world) {
+        finish(&world, &mut stage).await?;
+    }
     report.kills = world.kills();
     report.steps_seen = steps_seen(&world);
     report.took = began.elapsed();
     Ok(report)
+}
+
+/// A mutant is dead with the first finding: what it broke may take for ever to come to rest.
+fn is_caught(world: &World) -> bool {
+    world.setting.conditions.mutant.is_some() && !world.chronicle.violations().is_empty()
 }
 
 async fn prepare(world: &World) -> Result<()> {

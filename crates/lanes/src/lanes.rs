@@ -4,9 +4,10 @@
 //! `task` (taking it) and `drain` (the end).
 
 use std::fmt::{self, Debug, Display};
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
+use hashbrown::DefaultHashBuilder;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tracing::Span;
@@ -33,7 +34,7 @@ pub struct Lanes<K> {
 pub(crate) struct Shared<K> {
     shards: Box<[Arc<Shard<K>>]>,
     pub(crate) settings: Settings,
-    hasher: RandomState,
+    hasher: DefaultHashBuilder,
     runtime: Handle,
 }
 
@@ -51,7 +52,9 @@ impl<K: Eq + Hash + Clone + Display + Send + Sync + 'static> Lanes<K> {
         settings.check()?;
         let limits = Limits { depth_max: settings.depth_max, pass_after: settings.pass_after };
         let shards = (0..SHARDS).map(|_| Arc::new(Shard::new(limits))).collect();
-        Ok(Self { shared: Arc::new(Shared { shards, settings, hasher: RandomState::new(), runtime }) })
+        Ok(Self {
+            shared: Arc::new(Shared { shards, settings, hasher: DefaultHashBuilder::default(), runtime }),
+        })
     }
 
     /// Puts a task in its key's line. It runs when all tasks of this key that came before it are done.

@@ -19,8 +19,13 @@ pub(crate) struct Lane {
     /// The task that has the turn. It is not in `line`, so a lane with one task needs no memory of its own.
     turn: Option<Holder>,
     /// Everybody else, in order of arrival, hence in order of id.
-    line: VecDeque<Place>,
+    line: Line,
 }
+
+/// Those who wait. Most lanes never have any, and are smaller for it: lanes move between cores all the time.
+#[derive(Debug, Default)]
+#[expect(clippy::box_collection, reason = "one word in the lane instead of four")]
+struct Line(Option<Box<VecDeque<Place>>>);
 
 #[derive(Debug)]
 struct Holder {
@@ -79,10 +84,13 @@ impl Lane {
 
     /// The first part of a task is done. It has to ask for its turn now.
     pub(crate) fn become_ready(&mut self, id: TaskId, may_pass_at: Instant) {
-        let Some(index) = self.index_of(id) else { return };
+        let Some(index) = self.line.index_of(id) else { return };
         // Those behind it cannot pass it any more, so it must not be more patient than they are.
-        let behind = self.line.range(index + 1..).filter_map(|place| place.may_pass_at).min();
-        self.line[index].may_pass_at = behind.into_iter().chain([may_pass_at]).min();
+        let behind = self.line.iter().skip(index + 1).filter_map(|place| place.may_pass_at);
+        let patience = behind.chain([may_pass_at]).min();
+        if let Some(place) = self.line.get_mut(index) {
+            place.may_pass_at = patience;
+        }
     }
 
     /// Gives a ready task the turn if it may have it, or else remembers how to wake it.
@@ -92,8 +100,8 @@ impl Lane {
         }
         let mut answer = Turn::Later;
         if self.turn.is_none()
-            && let Some((index, until)) = self.first_ready()
-            && self.line[index].id == id
+            && let Some((index, first, until)) = self.first_ready()
+            && first == id
         {
             if index == 0 || now >= until {
                 self.turn = self.line.remove(index).map(Holder::from);
@@ -110,8 +118,9 @@ impl Lane {
         match &mut self.turn {
             Some(holder) if holder.id == id => holder.waker = Some(waker.clone()),
             _ => {
-                if let Some(index) = self.index_of(id) {
-                    self.line[index].waker = Some(waker.clone());
+                let index = self.line.index_of(id);
+                if let Some(place) = index.and_then(|index| self.line.get_mut(index)) {
+                    place.waker = Some(waker.clone());
                 }
             }
         }
@@ -121,20 +130,20 @@ impl Lane {
     pub(crate) fn leave(&mut self, id: TaskId) -> Option<Waker> {
         if self.has_turn(id) {
             self.turn = None;
-        } else if let Some(index) = self.index_of(id) {
+        } else if let Some(index) = self.line.index_of(id) {
             self.line.remove(index);
         }
         if self.turn.is_some() {
             return None;
         }
         // One that has no waker was never polled since it got ready, and will ask by itself.
-        let (index, _) = self.first_ready()?;
-        self.line[index].waker.take()
+        let (index, ..) = self.first_ready()?;
+        self.line.get_mut(index)?.waker.take()
     }
 
     /// Whether nobody is left.
     pub(crate) fn is_idle(&self) -> bool {
-        self.turn.is_none() && self.line.is_empty()
+        self.turn.is_none() && self.line.len() == 0
     }
 
     /// How many tasks do not have the turn.
@@ -151,7 +160,7 @@ impl Lane {
     pub(crate) fn counts(&self) -> Counts {
         let preparing = self.line.iter().filter(|place| place.may_pass_at.is_none()).count();
         let holder = self.turn.as_ref().map(|holder| holder.arrived);
-        let first = self.line.front().map(|place| place.arrived);
+        let first = self.line.iter().next().map(|place| place.arrived);
         Counts {
             waiting: self.line.len() - preparing,
             preparing,
@@ -165,12 +174,35 @@ impl Lane {
         self.turn.as_ref().is_some_and(|holder| holder.id == id)
     }
 
-    fn first_ready(&self) -> Option<(usize, Instant)> {
-        self.line.iter().enumerate().find_map(|(index, place)| Some((index, place.may_pass_at?)))
+    /// Where it is, which task it is, and when it may pass those that still prepare.
+    fn first_ready(&self) -> Option<(usize, TaskId, Instant)> {
+        self.line.iter().enumerate().find_map(|(index, place)| Some((index, place.id, place.may_pass_at?)))
+    }
+}
+
+impl Line {
+    fn push_back(&mut self, place: Place) {
+        self.0.get_or_insert_default().push_back(place);
+    }
+
+    fn remove(&mut self, index: usize) -> Option<Place> {
+        self.0.as_mut()?.remove(index)
+    }
+
+    fn get_mut(&mut self, index: usize) -> Option<&mut Place> {
+        self.0.as_mut()?.get_mut(index)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Place> {
+        self.0.iter().flat_map(|line| line.iter())
+    }
+
+    fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |line| line.len())
     }
 
     fn index_of(&self, id: TaskId) -> Option<usize> {
-        self.line.binary_search_by_key(&id, |place| place.id).ok()
+        self.0.as_ref()?.binary_search_by_key(&id, |place| place.id).ok()
     }
 }
 

@@ -6,6 +6,7 @@
 //! (`tests/lanes/interleavings.rs` compiles these very files with other locks).
 
 pub(crate) mod lane;
+mod roster;
 pub(crate) mod shard;
 pub(crate) mod sync;
 

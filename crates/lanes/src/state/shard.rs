@@ -7,17 +7,15 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use hashbrown::HashTable;
 use tokio::time::Instant;
 
 use super::lane::{Lane, TaskId, Turn};
+use super::roster::{Named, Roster};
 use super::sync::{AtomicBool, Mutex, MutexGuard, Ordering, PoisonError};
 
-/// A table this small is not worth giving back.
-const CAPACITY_KEPT: usize = 64;
-
-/// The lanes of some keys.
+/// The lanes of some keys. Apart from its neighbours in memory: no core shall wait for what another does next door.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Shard<K> {
     state: Mutex<State<K>>,
     is_stopped: AtomicBool,
@@ -66,24 +64,15 @@ pub(crate) struct Left {
 
 #[derive(Debug)]
 struct State<K> {
-    lanes: HashTable<Named<K>>,
+    lanes: Roster<K>,
     last_id: TaskId,
     is_open: bool,
     watchers: Vec<Waker>,
 }
 
-#[derive(Debug)]
-struct Named<K> {
-    key: K,
-    hash: u64,
-    /// The id of the task that opened it: no two lanes ever have the same.
-    id: TaskId,
-    lane: Lane,
-}
-
 impl<K: Eq> Shard<K> {
     pub(crate) fn new(limits: Limits) -> Self {
-        let state = State { lanes: HashTable::new(), last_id: 0, is_open: true, watchers: Vec::new() };
+        let state = State { lanes: Roster::new(), last_id: 0, is_open: true, watchers: Vec::new() };
         Self { state: Mutex::new(state), is_stopped: AtomicBool::new(false), limits }
     }
 
@@ -123,16 +112,15 @@ impl<K: Eq> Shard<K> {
     /// A task is done, failed or dropped; the lane goes with the last one.
     pub(crate) fn leave(&self, spot: Spot) -> Left {
         let mut state = self.lock();
-        let Ok(mut entry) = state.lanes.find_entry(spot.hash, |named| named.id == spot.lane) else {
+        let Some(lane) = state.lane(spot) else {
             return Left::default();
         };
-        let lane = &mut entry.get_mut().lane;
         let next = lane.leave(spot.task);
         if !lane.is_idle() {
             return Left { next, watchers: Vec::new() };
         }
-        let (named, _) = entry.remove();
-        let watchers = state.lane_removed();
+        let named = state.lanes.remove(spot.hash, spot.lane);
+        let watchers = if state.lanes.is_empty() { std::mem::take(&mut state.watchers) } else { Vec::new() };
         drop(state);
         // The key's own `Drop` runs here, not under the lock.
         drop(named);
@@ -200,7 +188,7 @@ impl<K: Eq> Shard<K> {
         }
         let is_same = |named: &Named<K>| named.hash == hash && named.key == key;
         let id = state.last_id + 1;
-        if let Some(named) = state.lanes.find_mut(hash, is_same) {
+        if let Some(named) = state.lanes.find(hash, is_same) {
             if named.lane.depth() >= self.limits.depth_max {
                 return Err((Rejected::Full, key));
             }
@@ -211,7 +199,7 @@ impl<K: Eq> Shard<K> {
         }
         let mut lane = Lane::default();
         let has_turn = enter(&mut lane, id);
-        state.lanes.insert_unique(hash, Named { key, hash, id, lane }, |named| named.hash);
+        state.lanes.insert(Named { key, hash, id, lane });
         state.last_id = id;
         Ok(Entered { spot: Spot { hash, lane: id, task: id }, has_turn, is_new_lane: true })
     }
@@ -225,17 +213,7 @@ impl<K: Eq> Shard<K> {
 
 impl<K> State<K> {
     fn lane(&mut self, spot: Spot) -> Option<&mut Lane> {
-        let named = self.lanes.find_mut(spot.hash, |named| named.id == spot.lane)?;
+        let named = self.lanes.find(spot.hash, |named| named.id == spot.lane)?;
         Some(&mut named.lane)
-    }
-
-    /// Gives memory back when a crowd of lanes has gone, and says who waits for the last to go.
-    fn lane_removed(&mut self) -> Vec<Waker> {
-        let capacity = self.lanes.capacity();
-        // A factor of 8 between shrinking and growing again keeps this rare however the crowd moves.
-        if capacity > CAPACITY_KEPT && self.lanes.len() < capacity / 8 {
-            self.lanes.shrink_to(capacity / 4, |named| named.hash);
-        }
-        if self.lanes.is_empty() { std::mem::take(&mut self.watchers) } else { Vec::new() }
     }
 }

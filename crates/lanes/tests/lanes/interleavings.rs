@@ -7,6 +7,8 @@
 
 #[path = "../../src/state/lane.rs"]
 mod lane;
+#[path = "../../src/state/roster.rs"]
+mod roster;
 #[path = "../../src/state/shard.rs"]
 mod shard;
 mod sync {

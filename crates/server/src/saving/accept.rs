@@ -12,7 +12,7 @@ use model::keys::KeyParts;
 use model::{DocumentId, EditorKey};
 
 use super::jobs::{Job, Joined, Waiter};
-use super::{SaveError, presence, save};
+use super::{SaveError, presence, refused, save};
 use crate::app::App;
 use crate::telemetry::report;
 
@@ -37,11 +37,24 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
             take_in(app, callback, plan, received).await
         }
     };
+    let answer = if answer == Answer::Saved && ends_session(status) && !may_be_let_go(app, &key).await {
+        Answer::TryAgain
+    } else {
+        answer
+    };
     let would_harm = is_late(app, received) || (ends_session(status) && app.entries.since(&key, received));
     if answer != Answer::TryAgain && would_harm && app.guards.late_answer_closes {
         Reply::Close
     } else {
         Reply::Answer(answer)
+    }
+}
+
+/// With a 0 the server lets go of the key's forgotten file, too.
+async fn may_be_let_go(app: &App, key: &EditorKey) -> bool {
+    match document_of(app, key) {
+        Some(document) => refused::is_collected(app, &document, key).await,
+        None => true,
     }
 }
 

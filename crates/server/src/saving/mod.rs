@@ -24,6 +24,7 @@ mod entries;
 mod fetch;
 mod jobs;
 mod presence;
+mod refused;
 mod save;
 
 #[cfg(test)]

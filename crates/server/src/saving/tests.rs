@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ledger::documents::{KeptPage, Whose};
-use ledger::{Documents as _, Keys as _, Trail as _};
+use ledger::{Documents as _, Keys as _, Publications as _, Trail as _};
 use model::callbacks::{Answer, Callback};
 use model::keys::Mode;
 use model::opening::ServerKnowledge;
 use model::{Digest, EditorKey};
 use steps::{Aftermath, Faults, Moment};
+use tokio_util::sync::CancellationToken;
 use vault::Tree as _;
 
+use super::refused;
 use crate::app::App;
 use crate::opening::configure;
 use crate::recovering;
@@ -455,4 +457,46 @@ async fn the_process_may_end_after_every_port_call_of_a_session() {
 async fn every_port_call_of_six_six_two_may_fail_either_way() {
     fail_every_call(&six_six_two(), Moment::Before, Aftermath::GoesOn).await;
     fail_every_call(&six_six_two(), Moment::After, Aftermath::GoesOn).await;
+}
+
+#[tokio::test]
+async fn a_zero_waits_until_what_was_refused_before_it_is_collected() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let older = bench.callback(&key, 2, &docx("older"));
+    // It is damaged on its way, again and again.
+    let newer = bench.callback(&key, 2, &docx("older and newer").slice(..100));
+    assert_eq!(deliver(&app, &newer).await, Some(Answer::NotSaved));
+    bench.editor.put_forgotten(&key, docx("older and newer"));
+    bench.editor.says(&key, ServerKnowledge::Unknown);
+
+    // The repeat of a save from before: the server deletes the forgotten file when it hears 0.
+    let stop = CancellationToken::new();
+    let recovery = tokio::spawn(crate::recovering::run(Arc::clone(&app), stop.clone()));
+    let answer = deliver(&app, &older).await;
+    let left = bench.editor.state.lock().unwrap().forgotten.len();
+
+    assert_eq!((answer, left), (Some(Answer::Saved), 0));
+    let (document, newer) = (bench.document().await.id, Digest::of(&docx("older and newer")));
+    assert!(bench.ledger.knows_content(&document, &newer).await.unwrap(), "{:?}", kept_reasons(&bench).await);
+    stop.cancel();
+    recovery.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_zero_is_not_given_while_what_was_refused_cannot_be_collected() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let document = bench.document().await.id;
+    bench.editor.put_forgotten(&key, docx("of another save"));
+    assert!(refused::is_collected(&app, &document, &key).await, "nothing was refused");
+
+    let torn = docx("torn").slice(..100);
+    assert_eq!(deliver(&app, &bench.callback(&key, 2, &torn)).await, Some(Answer::NotSaved));
+    tokio::time::pause();
+    assert!(!refused::is_collected(&app, &document, &key).await, "nobody collects in this test");
+    bench.editor.state.lock().unwrap().forgotten.clear();
+    assert!(refused::is_collected(&app, &document, &key).await);
 }
