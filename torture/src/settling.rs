@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use understudy::server::KeyState;
 
 use crate::checking::document_of;
 use crate::chronicle::{Class, Violation};
@@ -67,9 +68,20 @@ async fn what_is_left(world: &World) -> String {
 /// Keys whose forgotten file nobody has. One that is damaged on the server, too, stays there: its bytes are in quarantine. One
 /// beside held changes waits for a visit, which takes both away.
 async fn forgotten(world: &World) -> Vec<String> {
+    forgotten_of(world, |state| state.changes.is_empty()).await
+}
+
+async fn forgotten_beside_changes(world: &World) -> Vec<String> {
+    forgotten_of(world, |state| !state.changes.is_empty()).await
+}
+
+async fn forgotten_of(world: &World, is_meant: impl Fn(&KeyState) -> bool) -> Vec<String> {
     let mut left = Vec::new();
     for (key, state) in world.editor.keys().await {
-        let Some(sha256) = state.forgotten_sha256.filter(|_| state.changes.is_empty()) else { continue };
+        if !is_meant(&state) {
+            continue;
+        }
+        let Some(sha256) = state.forgotten_sha256 else { continue };
         let document = document_of(&key).unwrap_or_default();
         if !is_quarantined(world, &document, &sha256).await {
             left.push(key);
@@ -94,11 +106,13 @@ pub(crate) async fn visit_all(world: &Arc<World>) -> bool {
         }
         world.chronicle.count("documents visited again", documents.len() as u64);
     }
-    for document in &documents {
-        let what = format!("{VISITS_MAX} visits did not bring back what the Document Server holds");
-        world.chronicle.accuse(Violation::new(Class::Stuck, what).of_document(document));
+    let left = forgotten_beside_changes(world).await;
+    for key in &left {
+        let what = format!("{VISITS_MAX} visits did not take the forgotten file away");
+        let violation = Violation::new(Class::Stuck, what).of_key(key);
+        world.chronicle.accuse(violation.of_document(&document_of(key).unwrap_or_default()));
     }
-    false
+    left.is_empty()
 }
 
 async fn visit_one(world: &Arc<World>, document: &str, visit: u32) {
