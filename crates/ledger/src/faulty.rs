@@ -16,7 +16,9 @@ use crate::documents::{
 };
 use crate::keys::{KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey};
 use crate::publications::{ExternalChange, Owed};
-use crate::saves::{Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord};
+use crate::saves::{
+    Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
+};
 use crate::trail::{BlobRecord, Inconsistency, Totals};
 use crate::{Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Trail};
 
@@ -85,6 +87,7 @@ faulty!(Saves {
     fn give_up(number: InboxNumber, at: Timestamp) -> ();
     fn open_saves() -> Vec<OpenSave>;
     fn is_overtaking(number: InboxNumber, at: Timestamp) -> bool;
+    fn still_needed(number: InboxNumber, at: Timestamp) -> StillNeeded;
     fn save(number: InboxNumber) -> Option<SaveRecord>;
     fn builds_on_forgotten(key: &EditorKey, forgotten: &Digest) -> bool;
     fn collect_forgotten(found: &ForgottenFile) -> Committed;

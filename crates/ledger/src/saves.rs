@@ -20,7 +20,8 @@ pub trait Saves: Send + Sync {
     async fn commit_save(&self, save: &PreparedSave) -> Result<Committed>;
     /// Ends a callback whose content may never become the head, or that brought none: quarantine or orphan, and alert.
     async fn keep_aside(&self, aside: &Aside) -> Result<Committed>;
-    /// A final save is about to be answered 0 by a later delivery: the key retires now.
+    /// A final save is about to be answered 0 by a later delivery: the key retires now, unless another final save of it is
+    /// still being stored. (With the commit it only retires if nothing else may [need](Self::still_needed) the server's copy.)
     async fn acknowledge(&self, number: InboxNumber, at: Timestamp) -> Result<()>;
     /// The link is dead and the bytes never came: the row ends as expired, announced.
     async fn give_up(&self, number: InboxNumber, at: Timestamp) -> Result<()>;
@@ -28,6 +29,8 @@ pub trait Saves: Send + Sync {
     async fn open_saves(&self) -> Result<Vec<OpenSave>>;
     /// Whether an earlier final save of the same key is still being stored, so that this one cannot be committed yet.
     async fn is_overtaking(&self, number: InboxNumber, at: Timestamp) -> Result<bool>;
+    /// What else of its key may need what the server lets go of when this final save is answered 0.
+    async fn still_needed(&self, number: InboxNumber, at: Timestamp) -> Result<StillNeeded>;
     /// One callback.
     async fn save(&self, number: InboxNumber) -> Result<Option<SaveRecord>>;
     /// Whether the newest save of a key was made on the forgotten file with these bytes, by the rule of the model.
@@ -105,6 +108,22 @@ pub struct Committed {
     pub answer: Answer,
     /// Whether this very call did it; `false` if it had been done before.
     pub is_new: bool,
+}
+
+/// Reasons to keep the server's copy of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StillNeeded {
+    /// Another final save of the key was received and is not stored yet.
+    pub another_is_being_stored: bool,
+    /// A save of the key is in quarantine: whole, it can only come from the server.
+    pub one_was_refused: bool,
+}
+
+impl StillNeeded {
+    /// Whether there is a reason.
+    pub fn is_any(self) -> bool {
+        self.another_is_being_stored || self.one_was_refused
+    }
 }
 
 /// A callback that must not touch the head.

@@ -59,6 +59,7 @@ macro_rules! contract_tests {
             a_final_save_does_not_pass_an_earlier_one_of_its_session,
             a_key_with_a_save_on_its_way_is_not_retired,
             a_forgotten_file_is_left_alone_while_a_save_of_its_key_is_stored,
+            what_a_key_still_needs_of_the_server_is_known,
             a_session_that_went_on_from_its_forgotten_file_is_told_by_its_saves,
             a_damaged_forgotten_file_is_quarantined_once,
             the_audit_chain_holds_and_nothing_contradicts_itself,

@@ -429,6 +429,32 @@ pub async fn a_forgotten_file_is_left_alone_while_a_save_of_its_key_is_stored(de
     desk.expect_head(&document.id, "2", b"everything").await;
 }
 
+pub async fn what_a_key_still_needs_of_the_server_is_known(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let older = desk.receive(&desk.callback(&key, 2, "16")).await;
+    let needs = async || {
+        let needed = desk.ledger.still_needed(older.number, desk.now()).await.unwrap();
+        (needed.another_is_being_stored, needed.one_was_refused)
+    };
+    let is_live = async || desk.ledger.key(&key).await.unwrap().unwrap().standing == KeyStanding::Live;
+    assert_eq!(needs().await, (false, false), "itself does not count");
+
+    let newer = desk.receive(&desk.callback(&key, 2, "17")).await;
+    assert_eq!(needs().await, (true, false));
+    desk.ledger.commit_save(&desk.prepared(&older, SaveKind::Final, b"older")).await.unwrap();
+    desk.ledger.acknowledge(older.number, desk.now()).await.unwrap();
+    assert!(is_live().await, "the newer one may have to be made again");
+    let (reason, answer) = (AsideReason::Damaged, Answer::NotSaved);
+    let aside = Aside { number: newer.number, reason, blob: Some(blob(b"torn")), answer, at: desk.now() };
+    desk.ledger.keep_aside(&aside).await.unwrap();
+
+    assert_eq!(needs().await, (false, true));
+    desk.ledger.acknowledge(older.number, desk.now()).await.unwrap();
+    assert!(!is_live().await);
+    desk.expect_consistent().await;
+}
+
 pub async fn a_session_that_went_on_from_its_forgotten_file_is_told_by_its_saves(desk: &Desk) {
     let document = desk.document("12345").await;
     let key = desk.key(&document.id).await;

@@ -18,7 +18,7 @@ use super::inbox::{self, End, InboxRow};
 use super::rows::{Stored, ms, optional};
 use super::{Shared, callback_text, facts, keys};
 use crate::documents::{Author, BlobFacts, Keeping};
-use crate::saves::{Arrival, Aside, Committed, ForgottenFile, PreparedSave};
+use crate::saves::{Arrival, Aside, Committed, ForgottenFile, PreparedSave, StillNeeded};
 use crate::{LedgerError, Result};
 
 /// Commits a save: order guard, version or kept copy, head, key, answer, audit.
@@ -28,8 +28,9 @@ pub(super) fn commit_save(
     save: &PreparedSave,
 ) -> Result<Committed> {
     let row = inbox::load(connection, save.number)?;
-    let is_answered =
-        save.kind == SaveKind::Final && key_after_final(save.someone_waits) == KeyAfterFinal::Retire;
+    let is_answered = save.kind == SaveKind::Final
+        && key_after_final(save.someone_waits) == KeyAfterFinal::Retire
+        && !still_needed(connection, save.number, save.at)?.is_any();
     if let Some(end) = row.end {
         // Another process was faster, and perhaps nobody waited there; here somebody is about to hear 0.
         if is_answered {
@@ -92,6 +93,27 @@ pub(super) fn is_overtaking(connection: &Connection, number: InboxNumber, at: Ti
          WHERE i.status = 2 AND i.outcome IS NULL AND i.number < ?1 AND i.link_received_ms >= ?2",
         params![Stored(number), ms(keys::storing_since(at))],
     )
+}
+
+/// Whether something else of the save's key may need the server's copy. The key stays live then.
+pub(super) fn still_needed(
+    connection: &Connection,
+    number: InboxNumber,
+    at: Timestamp,
+) -> Result<StillNeeded> {
+    Ok(StillNeeded {
+        another_is_being_stored: facts::exists(
+            connection,
+            "SELECT 1 FROM inbox i JOIN inbox mine ON mine.key = i.key AND mine.number = ?1
+             WHERE i.status = 2 AND i.outcome IS NULL AND i.number <> ?1 AND i.link_received_ms >= ?2",
+            params![Stored(number), ms(keys::storing_since(at))],
+        )?,
+        one_was_refused: facts::exists(
+            connection,
+            "SELECT 1 FROM kept k JOIN inbox mine ON mine.key = k.key AND mine.number = ?1 WHERE k.kind = 'quarantine'",
+            params![Stored(number)],
+        )?,
+    })
 }
 
 fn mark_of(row: &InboxRow, blob: &BlobFacts) -> SaveMark {
@@ -294,7 +316,8 @@ fn keep_bytes(
 pub(super) fn acknowledge(connection: &Connection, number: InboxNumber, at: Timestamp) -> Result<()> {
     let row = inbox::load(connection, number)?;
     let is_saved = row.end.as_ref().is_some_and(|end| end.answer == Answer::Saved);
-    if row.callback.status != 2 || !is_saved {
+    let is_needed = still_needed(connection, number, at)?.another_is_being_stored;
+    if row.callback.status != 2 || !is_saved || is_needed {
         return Ok(());
     }
     connection

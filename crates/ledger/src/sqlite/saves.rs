@@ -9,7 +9,9 @@ use rusqlite::Row;
 
 use super::rows::{Stored, get, get_optional, optional};
 use super::{SqliteLedger, callback_text, commit, facts, inbox};
-use crate::saves::{Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord};
+use crate::saves::{
+    Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
+};
 use crate::{Result, Saves};
 
 #[async_trait]
@@ -65,6 +67,10 @@ impl Saves for SqliteLedger {
             optional(connection.prepare_cached(query)?.query_row([Stored(number)], record))
         })
         .await
+    }
+
+    async fn still_needed(&self, number: InboxNumber, at: Timestamp) -> Result<StillNeeded> {
+        self.read(move |connection| commit::still_needed(connection, number, at)).await
     }
 
     async fn builds_on_forgotten(&self, key: &EditorKey, forgotten: &Digest) -> Result<bool> {

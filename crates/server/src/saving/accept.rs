@@ -9,10 +9,11 @@ use std::time::Instant;
 use ledger::saves::{Arrival, OpenSave, Receipt, ReceiptStanding};
 use model::callbacks::{Answer, Callback, HasUrl, Plan, plan_for};
 use model::keys::KeyParts;
-use model::{DocumentId, EditorKey};
+use model::{DocumentId, EditorKey, InboxNumber};
 
 use super::jobs::{Job, Joined, Waiter};
-use super::{SaveError, presence, refused, save};
+use super::letting_go::{LettingGo, may_let_go};
+use super::{SaveError, presence, save};
 use crate::app::App;
 use crate::telemetry::report;
 
@@ -34,27 +35,19 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
         Plan::NotePresence | Plan::NoteIdle => presence::note(app, &callback).await,
         Plan::Ignore => Answer::Saved,
         plan @ (Plan::Store(_) | Plan::KeepAside(_) | Plan::Alert(_)) => {
-            take_in(app, callback, plan, received).await
+            match take_in(app, callback, plan, received).await {
+                (Answer::Saved, Some(taken)) if ends_session(status) => {
+                    let_go(app, &key, &taken, received).await
+                }
+                (answer, _) => answer,
+            }
         }
-    };
-    let answer = if answer == Answer::Saved && ends_session(status) && !may_be_let_go(app, &key).await {
-        Answer::TryAgain
-    } else {
-        answer
     };
     let would_harm = is_late(app, received) || (ends_session(status) && app.entries.since(&key, received));
     if answer != Answer::TryAgain && would_harm && app.guards.late_answer_closes {
         Reply::Close
     } else {
         Reply::Answer(answer)
-    }
-}
-
-/// With a 0 the server lets go of the key's forgotten file, too.
-async fn may_be_let_go(app: &App, key: &EditorKey) -> bool {
-    match document_of(app, key) {
-        Some(document) => refused::is_collected(app, &document, key).await,
-        None => true,
     }
 }
 
@@ -70,27 +63,50 @@ fn ends_session(status: u8) -> bool {
     matches!(status, 2 | 3)
 }
 
-async fn take_in(app: &Arc<App>, callback: Callback, plan: Plan, received: Instant) -> Answer {
-    let lane = lane_of(app, &callback);
-    let task = write_down(Arc::clone(app), callback, plan, received);
-    // Its own future: dropped with the caller, it would leave the work half done.
-    match app.arrivals.run(lane, task).await {
-        Ok(Ok(Taken::Answered(answer))) => answer,
-        Ok(Ok(Taken::Working(mut waiter))) => wait(app, &mut waiter, received).await,
-        Ok(Ok(Taken::Joined(mut waiter, receipt))) => {
-            let answer = wait(app, &mut waiter, received).await;
-            // The commit may have been on its way before this caller was there to be counted.
-            answer_again(app, &receipt, answer).await.unwrap_or(Answer::TryAgain)
-        }
-        Ok(Err(cause)) => {
-            tracing::warn!(error = %report(&cause), "a callback could not be written down");
-            Answer::TryAgain
+/// The last look before a 0 to a final save. The server is about to forget the session: the key retires before it hears.
+async fn let_go(app: &App, key: &EditorKey, taken: &Taken, received: Instant) -> Answer {
+    match may_let_go(app, (key, taken.number), received).await {
+        LettingGo::AtOnce if taken.is_acknowledged() => return Answer::Saved,
+        LettingGo::AtOnce | LettingGo::AfterWaiting => {}
+        LettingGo::NotNow => return Answer::TryAgain,
+    }
+    match app.ledger.acknowledge(taken.number, app.now()).await {
+        Ok(()) => {
+            steps::reached("save.acknowledged");
+            Answer::Saved
         }
         Err(cause) => {
-            tracing::warn!(error = %cause, "a callback could not be taken");
+            tracing::warn!(inbox = taken.number.0, error = %report(&cause), "a key could not be retired");
             Answer::TryAgain
         }
     }
+}
+
+async fn take_in(
+    app: &Arc<App>,
+    callback: Callback,
+    plan: Plan,
+    received: Instant,
+) -> (Answer, Option<Taken>) {
+    let lane = lane_of(app, &callback);
+    let task = write_down(Arc::clone(app), callback, plan, received);
+    // Its own future: dropped with the caller, it would leave the work half done.
+    let mut taken = match app.arrivals.run(lane, task).await {
+        Ok(Ok(taken)) => taken,
+        Ok(Err(cause)) => {
+            tracing::warn!(error = %report(&cause), "a callback could not be written down");
+            return (Answer::TryAgain, None);
+        }
+        Err(cause) => {
+            tracing::warn!(error = %cause, "a callback could not be taken");
+            return (Answer::TryAgain, None);
+        }
+    };
+    let answer = match &mut taken.how {
+        How::Answered(answer) => *answer,
+        How::Working(waiter) | How::Joined(waiter) => wait(app, waiter, received).await,
+    };
+    (answer, Some(taken))
 }
 
 async fn wait(app: &App, waiter: &mut Waiter, received: Instant) -> Answer {
@@ -119,12 +135,26 @@ fn orphans_lane() -> DocumentId {
     DocumentId::parse("orphans").expect("a plain word is an id")
 }
 
-enum Taken {
+/// A callback that is written down.
+struct Taken {
+    number: InboxNumber,
+    how: How,
+}
+
+enum How {
+    /// The answer is on record, or nobody can tell yet.
     Answered(Answer),
     /// The work begins with this caller.
     Working(Waiter),
-    /// It was under way already.
-    Joined(Waiter, Receipt),
+    /// It was under way already: the commit may have been on its way before this caller was there to be counted.
+    Joined(Waiter),
+}
+
+impl Taken {
+    /// Whether the commit itself knew that this caller would hear 0.
+    fn is_acknowledged(&self) -> bool {
+        matches!(self.how, How::Working(_))
+    }
 }
 
 /// Runs alone for its document, so that the order of the inbox is the order of the lane.
@@ -142,22 +172,23 @@ async fn write_down(
     };
     let receipt = app.ledger.receive(&arrival).await?;
     steps::reached("save.received");
-    if !app.guards.answer_after_commit {
-        start(&app, open_save(arrival, receipt), plan, None)?;
-        return Ok(Taken::Answered(Answer::Saved));
-    }
-    match receipt.standing {
-        ReceiptStanding::Finished(answer) => answer_again(&app, &receipt, answer).await.map(Taken::Answered),
-        ReceiptStanding::Unfinished if !app.guards.busy_is_not_done => Ok(Taken::Answered(Answer::Saved)),
-        ReceiptStanding::New | ReceiptStanding::Unfinished => {
-            let waiter = start(&app, open_save(arrival, receipt.clone()), plan, Some(received))?;
-            let Some(waiter) = waiter else { return Ok(Taken::Answered(Answer::TryAgain)) };
-            Ok(match receipt.standing {
-                ReceiptStanding::Unfinished => Taken::Joined(waiter, receipt),
-                _ => Taken::Working(waiter),
-            })
+    let (number, standing) = (receipt.number, receipt.standing);
+    let how = match standing {
+        _ if !app.guards.answer_after_commit => {
+            start(&app, open_save(arrival, receipt), plan, None)?;
+            How::Answered(Answer::Saved)
         }
-    }
+        ReceiptStanding::Finished(answer) => How::Answered(answer),
+        ReceiptStanding::Unfinished if !app.guards.busy_is_not_done => How::Answered(Answer::Saved),
+        ReceiptStanding::New | ReceiptStanding::Unfinished => {
+            match (start(&app, open_save(arrival, receipt), plan, Some(received))?, standing) {
+                (None, _) => How::Answered(Answer::TryAgain),
+                (Some(waiter), ReceiptStanding::New) => How::Working(waiter),
+                (Some(waiter), _) => How::Joined(waiter),
+            }
+        }
+    };
+    Ok(Taken { number, how })
 }
 
 fn open_save(arrival: Arrival, receipt: Receipt) -> OpenSave {
@@ -167,15 +198,6 @@ fn open_save(arrival: Arrival, receipt: Receipt) -> OpenSave {
         callback: arrival.callback,
         link_received_at: arrival.at,
     }
-}
-
-/// The recorded answer. If it is 0, the server is about to forget the session: the key retires before it hears.
-async fn answer_again(app: &App, receipt: &Receipt, answer: Answer) -> Result<Answer, SaveError> {
-    if answer == Answer::Saved {
-        app.ledger.acknowledge(receipt.number, app.now()).await?;
-        steps::reached("save.acknowledged");
-    }
-    Ok(answer)
 }
 
 /// Joins the work on a callback or starts it.

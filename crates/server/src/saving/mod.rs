@@ -23,8 +23,8 @@ mod accept;
 mod entries;
 mod fetch;
 mod jobs;
+mod letting_go;
 mod presence;
-mod refused;
 mod save;
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use ledger::documents::{KeptPage, Whose};
@@ -9,12 +10,13 @@ use ledger::{Documents as _, Keys as _, Publications as _, Trail as _};
 use model::callbacks::{Answer, Callback};
 use model::keys::Mode;
 use model::opening::ServerKnowledge;
-use model::{Digest, EditorKey};
+use model::saves::KeyStanding;
+use model::{Digest, EditorKey, InboxNumber};
 use steps::{Aftermath, Faults, Moment};
 use tokio_util::sync::CancellationToken;
 use vault::Tree as _;
 
-use super::refused;
+use super::letting_go::{LettingGo, may_let_go};
 use crate::app::App;
 use crate::opening::configure;
 use crate::recovering;
@@ -489,14 +491,41 @@ async fn a_zero_is_not_given_while_what_was_refused_cannot_be_collected() {
     let bench = Workbench::new().await;
     let app = bench.process();
     let key = bench.open(&app).await;
-    let document = bench.document().await.id;
+    let may_let_go = async |number| may_let_go(&app, (&key, InboxNumber(number)), Instant::now()).await;
+    bench.receive_only(&app, &bench.callback(&key, 6, &docx("half way"))).await;
     bench.editor.put_forgotten(&key, docx("of another save"));
-    assert!(refused::is_collected(&app, &document, &key).await, "nothing was refused");
+    assert_eq!(may_let_go(1).await, LettingGo::AtOnce, "nothing was refused");
 
     let torn = docx("torn").slice(..100);
     assert_eq!(deliver(&app, &bench.callback(&key, 2, &torn)).await, Some(Answer::NotSaved));
     tokio::time::pause();
-    assert!(!refused::is_collected(&app, &document, &key).await, "nobody collects in this test");
+    assert_eq!(may_let_go(1).await, LettingGo::NotNow, "nobody collects in this test");
     bench.editor.state.lock().unwrap().forgotten.clear();
-    assert!(refused::is_collected(&app, &document, &key).await);
+    assert_eq!(may_let_go(1).await, LettingGo::AfterWaiting);
+}
+
+#[tokio::test]
+async fn a_repeat_of_an_older_save_is_not_answered_zero_while_a_newer_one_is_on_its_way() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let older = bench.callback(&key, 2, &docx("older"));
+    bench.receive_only(&app, &older).await;
+    let newer = bench.callback(&key, 2, &docx("older and newer"));
+    bench.receive_only(&app, &newer).await;
+
+    let repeat = tokio::spawn({
+        let (app, older) = (Arc::clone(&app), older.clone());
+        async move { deliver(&app, &older).await }
+    });
+    let is_live = async || bench.ledger.key(&key).await.unwrap().unwrap().standing == KeyStanding::Live;
+    while bench.labels().await.len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert!(is_live().await, "the older one is stored; the server keeps what the newer one is made from");
+    recovering::round(&app).await;
+
+    assert_eq!(repeat.await.unwrap(), Some(Answer::Saved));
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("older and newer")));
+    assert!(!is_live().await, "the server was told 0");
 }
