@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ledger::saves::{Committed, ForgottenFile};
 use model::callbacks::{Answer, AsideReason};
 use model::opening::{CollectRuling, Quiet, rule_on_collecting};
-use model::saves::Ruling;
+use model::saves::{KeyStanding, Ruling};
 use model::{Digest, DocumentId, EditorKey};
 use office_check::{Hint, Verdict};
 use signals::Signal;
@@ -59,6 +59,7 @@ async fn ours(app: &App, text: &str) -> Result<Option<(EditorKey, DocumentId)>, 
 pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -> Result<(), RecoveryError> {
     let record = app.ledger.key(key).await?;
     let saves_received = record.as_ref().map_or(0, |record| record.saves_received);
+    let is_live = record.as_ref().is_some_and(|record| record.standing == KeyStanding::Live);
     let quiet = record.map_or(Quiet::Yes, |record| is_quiet(app, &record));
     let ruling = rule_on_collecting(app.editor.knowledge_of(key).await, quiet);
     if ruling == CollectRuling::Leave {
@@ -68,8 +69,9 @@ pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -
     let Some(link) = app.editor.forgotten_link(key).await? else { return Ok(()) };
     let spooled = app.editor.fetch(&link, &app.spool).await?;
     let keeps_source = ruling == CollectRuling::CollectAndKeepSource;
-    if keeps_source && app.ledger.builds_on_forgotten(key, &spooled.digest).await? {
-        // Whoever opens the key next gets this file with the changes on it, and its final save takes both away.
+    if keeps_source && is_live && app.ledger.builds_on_forgotten(key, &spooled.digest).await? {
+        // Whoever opens the key next gets this file with the changes on it, and its final save takes both away. A retired
+        // key is opened by nobody: its session was saved, and the server did not hear so.
         telemetry::forgotten_ended("in-use");
         return Ok(());
     }

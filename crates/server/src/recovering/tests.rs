@@ -218,6 +218,24 @@ async fn a_forgotten_file_that_held_changes_were_made_on_stays_and_opens_with_th
 }
 
 #[tokio::test]
+async fn a_forgotten_file_of_a_retired_key_is_collected_whatever_is_held_beside_it() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    bench.editor.put_forgotten(&key, docx("forgotten"));
+    let last = Callback { session_start: None, ..bench.callback(&key, 2, &docx("forgotten and more")) };
+    // Answered 0, and the server did not hear it.
+    assert_eq!(deliver(&app, &last).await, Some(Answer::Saved));
+    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    bench.clock.pass(31);
+
+    recover(&app).await;
+
+    assert!(bench.editor.state.lock().unwrap().forgotten.is_empty());
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("forgotten and more")));
+}
+
+#[tokio::test]
 async fn forgotten_files_we_cannot_map_are_never_deleted() {
     let bench = Workbench::new().await;
     let app = bench.process();
