@@ -12,7 +12,8 @@
 //! 2. **Same bytes** as K's newest save: nothing new. (A final save equal to the checkpoint that is the head makes
 //!    that content a version, because a version is what people keep and checkpoints may be pruned.)
 //! 3. **Older** than what K already saved: filed beside it, the head stays.
-//! 4. **Newer**: the head moves if it is K's base by content, or K's own earlier save and this one still contains it.
+//! 4. **Nothing but the base**, and it cannot become the head: it is kept already.
+//! 5. **Newer**: the head moves if it is K's base by content, or K's own earlier save and this one still contains it.
 //!    Otherwise both contents are kept: this one becomes a conflict copy.
 //!
 //! Guarantees: total and pure. Does not do: judge damaged bytes (they never come this far), answer anybody.
@@ -168,6 +169,8 @@ pub fn rule_on_save(guards: &Guards, key: &KeyFacts, head: &HeadFacts, save: &In
         }
     }
     match may_become_head(guards, key, head, &save.mark) {
+        // A session that lost its changes sends back what it was given: that is a version already.
+        Err(_) if key.base == Some(save.mark.digest) => Ruling::NothingNew,
         Err(reason) => Ruling::KeepAside(reason),
         Ok(()) if head.digest == save.mark.digest && head.is_version => Ruling::NothingNew,
         Ok(()) => match save.kind {

@@ -277,6 +277,17 @@ fn a_final_save_with_more_history_is_newer_whatever_the_clock_says() {
 }
 
 #[test]
+fn a_session_that_began_again_and_sends_back_its_base_brings_nothing_new() {
+    let newest = mark(2, 9, 2);
+    let key = KeyFacts { newest_checkpoint: Some(newest.clone()), ..live_key() };
+    let emptied = SaveMark { digest: BASE, session_start: Some(at(10)), ..mark(3, 12, 3) };
+
+    let ruling = rule(&key, &checkpoint_head(&newest), SaveKind::Checkpoint, emptied);
+
+    assert_eq!(ruling, Ruling::NothingNew, "the base is a version");
+}
+
+#[test]
 fn a_session_that_began_again_from_the_base_never_erases_what_was_saved() {
     let first = mark(2, 9, 2);
     let key = KeyFacts { newest_final: Some(first.clone()), ..live_key() };
