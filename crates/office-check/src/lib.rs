@@ -2,18 +2,27 @@
 #![warn(missing_docs)]
 //!
 //! Guarantees: no panic on any input, bounded memory and time ([`Limits`]), no recursion, no I/O but the given reader.
-//! Does not do yet: look inside XML parts or compare with an earlier version.
+//! Does not do: repair, decrypt, or compare with an earlier version.
 
-mod container;
+mod cfb;
 mod findings;
 mod kind;
 mod limits;
+mod odf;
+mod opc;
+mod package;
+mod text;
+mod xml;
+mod zip;
 
 use std::io::{Read, Seek, SeekFrom};
 
 pub use findings::{Code, Finding, Severity};
-pub use kind::{Hint, Kind};
-pub use limits::Limits;
+pub use kind::{Family, Hint, Kind};
+pub use limits::{Limits, Thoroughness};
+
+use kind::Fit;
+use package::Package;
 
 /// What to do with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +33,17 @@ pub enum Verdict {
     Flag,
     /// It is damaged: keep it aside.
     Refuse,
+}
+
+impl Verdict {
+    /// The word for machines.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Flag => "flag",
+            Self::Refuse => "refuse",
+        }
+    }
 }
 
 /// What was found in a file.
@@ -62,21 +82,44 @@ fn look<R: Read + Seek>(
     reader.seek(SeekFrom::Start(0))?;
     if size_bytes == 0 {
         let code = if hint.may_be_empty() { Code::EmptyText } else { Code::Empty };
-        findings.push(Finding::whole(code, "the file has no bytes".to_owned()));
+        findings.push(Finding::whole(code, "the file has no bytes"));
         return Ok(Kind::Unknown);
     }
-    let mut start = [0_u8; kind::START_BYTES];
+    let mut start = vec![0_u8; kind::START_BYTES];
     let count = read_up_to(reader, &mut start)?;
+    start.truncate(count);
     reader.seek(SeekFrom::Start(0))?;
-    let mut kind = kind::from_start(start.get(..count).unwrap_or_default());
-    if kind == Kind::Zip {
-        kind = container::check(reader, limits, findings);
-    }
-    if !hint.allows(kind) {
-        let message = format!("the file is said to be {hint} and its bytes are {kind}");
-        findings.push(Finding::whole(Code::WrongContainer, message));
+    let kind = match kind::from_start(&start) {
+        Kind::Zip => check_zip(reader, limits, findings),
+        Kind::Ole => cfb::check(reader, size_bytes, findings)?,
+        kind => text::check(reader, kind, limits, findings)?,
+    };
+    match hint.fits(kind) {
+        Fit::Good => {}
+        Fit::Odd => {
+            let message = format!("the file is said to be {hint} and is a document of another kind: {kind}");
+            findings.push(Finding::whole(Code::OtherKind, message));
+        }
+        Fit::Wrong => {
+            let message = format!("the file is said to be {hint} and its bytes are none: {kind}");
+            findings.push(Finding::whole(Code::WrongContainer, message));
+        }
     }
     Ok(kind)
+}
+
+fn check_zip<R: Read + Seek>(reader: &mut R, limits: &Limits, findings: &mut Vec<Finding>) -> Kind {
+    let Some(mut package) = Package::open(reader, limits, findings) else { return Kind::Zip };
+    let kind = if opc::is_one(&package) {
+        opc::check(&mut package, limits)
+    } else if odf::is_one(&package) {
+        odf::check(&mut package, limits)
+    } else {
+        package.tell(Finding::whole(Code::NotAPackage, "the archive does not say what its parts are"));
+        Kind::Zip
+    };
+    package.check_the_rest();
+    kind
 }
 
 fn read_up_to<R: Read>(reader: &mut R, buffer: &mut [u8]) -> std::io::Result<usize> {

@@ -3,7 +3,7 @@
 //! Guarantees: what is checked is what is stored (both read the same spool); checking runs off the async threads.
 
 use ledger::documents::BlobFacts;
-use office_check::{Hint, Limits, Report};
+use office_check::{Hint, Limits, Report, Severity};
 use vault::{Spooled, VaultError};
 
 /// Why bytes could not be checked. It passes: try again.
@@ -27,7 +27,8 @@ pub(crate) async fn check(spooled: Spooled, hint: Hint) -> Result<Report, CheckE
 
 /// What the ledger writes down about bytes in the vault.
 pub(crate) fn blob_facts(spooled: &Spooled, report: &Report) -> BlobFacts {
-    let mut flags: Vec<&str> = report.findings.iter().map(|finding| finding.code.as_str()).collect();
+    let told = report.findings.iter().filter(|finding| finding.code.severity() != Severity::Note);
+    let mut flags: Vec<&str> = told.map(|finding| finding.code.as_str()).collect();
     flags.dedup();
     BlobFacts {
         digest: spooled.digest,

@@ -1,5 +1,6 @@
 //! The command line. Data goes to stdout, everything else to stderr; exit codes are honest.
 
+mod check;
 mod config;
 mod demo;
 mod doctor;
@@ -47,6 +48,8 @@ enum Command {
     Repair(repair::Arguments),
     /// Test configuration, storage, clock, secrets and both directions by playing a whole editing session.
     Doctor(doctor::Arguments),
+    /// Is this Office file whole? The check that every save goes through, for files of your own.
+    Check(check::Arguments),
     /// Show the lanes of the running service: which documents have saves in progress, how many, how old.
     Lanes(lanes::Arguments),
     /// Print the documented configuration with every default, or check one.
@@ -79,6 +82,7 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Verify(arguments)) => verify::run(load(file)?, arguments).await,
         Some(Command::Repair(arguments)) => repair::run(load(file)?, arguments).await,
         Some(Command::Doctor(arguments)) => doctor::run(load(file)?, arguments).await,
+        Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Lanes(arguments)) => lanes::run(load(file)?, arguments).await,
         Some(Command::Config(arguments)) => config::run(file, arguments),
     }

@@ -69,8 +69,13 @@ pub async fn configure(
     Ok(Configured { configuration: EditorConfiguration::new(&opened, &app.tokens, now, seconds), key, base })
 }
 
+/// Kinds that their bytes tell for sure, and that the Document Server knows by the same word.
 fn known_type(file_type: &str) -> Option<&str> {
-    ["docx", "xlsx", "pptx", "pdf", "rtf"].contains(&file_type).then_some(file_type)
+    let known = [
+        "docx", "docm", "dotx", "dotm", "xlsx", "xlsm", "xltx", "xltm", "xlsb", "pptx", "pptm", "potx",
+        "potm", "ppsx", "ppsm", "odt", "ods", "odp", "doc", "xls", "ppt", "pdf", "rtf", "epub",
+    ];
+    known.contains(&file_type).then_some(file_type)
 }
 
 fn internal_url(app: &App, path: &str, token: Option<&str>) -> Result<Url, OpenError> {

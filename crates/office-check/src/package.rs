@@ -1,0 +1,288 @@
+//! A package: an archive whose parts are read for what they are.
+//!
+//! Guarantees: every entry is inflated once and its checksum compared, within the budget; what is found is told as
+//! findings; reading goes on after a damaged part, so that all damage is told. Does not do: know what a part means;
+//! `opc` and `odf` do.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Seek};
+use std::ops::ControlFlow;
+
+use crate::xml::{Visitor, XmlChecker, XmlFault, XmlFaultKind, XmlLimits};
+use crate::zip::{Archive, Budget, Entry, Inflated, ZipFault, ZipFaultKind};
+use crate::{Code, Finding, Limits, Thoroughness};
+
+/// Findings beyond this say nothing new, and each may have a long name.
+const FINDINGS_MAX: usize = 100;
+
+/// The emptiest of large workbooks inflate to a hundred times their size.
+const RATIO_ODD: u64 = 250;
+const SMALL_BYTES: u64 = 1024 * 1024;
+
+/// Parts that are written carelessly by programs everybody uses, or are not XML though they begin like it.
+const CARELESS: [&str; 6] = [".vml", ".htm", ".html", ".mht", ".svg", ".xhtml"];
+
+pub(crate) struct Package<'a, R> {
+    archive: Archive<R>,
+    budget: Budget,
+    limits: &'a Limits,
+    pub(crate) findings: &'a mut Vec<Finding>,
+    /// Where the entries are that were read before the rest.
+    read: BTreeSet<u64>,
+    doctypes: Doctypes,
+}
+
+/// What a document type means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doctypes {
+    /// No program writes one.
+    Fatal,
+    /// Macros and formulas of OpenOffice have one.
+    Usual,
+}
+
+/// What became of a required part.
+pub(crate) enum Part<V> {
+    Whole(V),
+    Missing,
+    /// It is there and damaged, which was told.
+    Damaged,
+}
+
+impl<'a, R: Read + Seek> Package<'a, R> {
+    /// Opens an archive; `None` if it is none, which is told.
+    pub(crate) fn open(reader: R, limits: &'a Limits, findings: &'a mut Vec<Finding>) -> Option<Self> {
+        let archive = match Archive::open(reader, &limits.zip()) {
+            Ok(archive) => archive,
+            Err(fault) => {
+                findings.push(finding_of(&fault, IsRequired::Yes));
+                return None;
+            }
+        };
+        findings.extend(archive.notices.iter().map(|notice| finding_of(notice, IsRequired::No)));
+        let budget = Budget::of(&limits.zip());
+        Some(Self { archive, budget, limits, findings, read: BTreeSet::new(), doctypes: Doctypes::Fatal })
+    }
+
+    pub(crate) fn usual_doctypes(&mut self) {
+        self.doctypes = Doctypes::Usual;
+    }
+
+    /// Whether there is such a part.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        !matches!(self.archive.find(name), Ok(None))
+    }
+
+    /// Reads a part that must be well-formed.
+    pub(crate) fn require<V: Visitor>(&mut self, name: &str, visitor: V) -> Part<V> {
+        let entry = match self.archive.find(name) {
+            Ok(Some(entry)) => entry,
+            Ok(None) => return Part::Missing,
+            Err(fault) => {
+                self.tell(finding_of(&fault, IsRequired::Yes));
+                return Part::Damaged;
+            }
+        };
+        self.read.insert(entry.offset());
+        let mut checker = Some(XmlChecker::new(&self.limits.xml(), visitor));
+        let mut fault = None;
+        let read = self.archive.read(&entry, &mut self.budget, &mut |bytes| {
+            if let Some(open) = checker.as_mut()
+                && let Err(found) = open.feed(bytes)
+            {
+                (fault, checker) = (Some(found), None);
+            }
+            ControlFlow::Continue(())
+        });
+        if let Err(fault) = read {
+            self.tell(finding_of(&fault, IsRequired::Yes));
+            return Part::Damaged;
+        }
+        match checker.map(XmlChecker::finish) {
+            Some(Ok(visitor)) => Part::Whole(visitor),
+            Some(Err(fault)) => self.bad_required(name, fault),
+            None => {
+                self.bad_required(name, fault.unwrap_or(XmlFault { kind: XmlFaultKind::Empty, offset: 0 }))
+            }
+        }
+    }
+
+    fn bad_required<V>(&mut self, name: &str, fault: XmlFault) -> Part<V> {
+        let code = match fault.kind {
+            XmlFaultKind::Doctype => Code::DocumentType,
+            kind if kind.is_limit() => Code::HostileMarkup,
+            _ => Code::BadRequiredPart,
+        };
+        self.tell(of_xml(code, name, fault));
+        Part::Damaged
+    }
+
+    /// A small part as it is; longer ones are cut.
+    pub(crate) fn bytes(&mut self, name: &str, bytes_max: usize) -> Option<Vec<u8>> {
+        let entry = self.archive.find(name).ok()??;
+        let mut bytes = Vec::new();
+        let read = self.archive.read(&entry, &mut self.budget, &mut |piece| {
+            let room = bytes_max.saturating_sub(bytes.len());
+            bytes.extend_from_slice(piece.get(..room.min(piece.len())).unwrap_or_default());
+            if bytes.len() < bytes_max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        read.ok().map(|_| bytes)
+    }
+
+    /// Every part that was not read yet, in one pass over the file.
+    pub(crate) fn check_the_rest(&mut self) {
+        for at in 0..self.archive.len() {
+            let Some(entry) = self.archive.entry(at) else { break };
+            if self.read.contains(&entry.offset()) {
+                continue;
+            }
+            if self.check_entry(&entry).is_break() {
+                break;
+            }
+        }
+        self.compare_sizes();
+    }
+
+    /// Nothing that people make shrinks to so little. It opens all the same.
+    fn compare_sizes(&mut self) {
+        let sum = |one: fn(&Entry) -> u64| {
+            self.archive.entries().fold(0_u64, |sum, entry| sum.saturating_add(one(&entry)))
+        };
+        let (inflated_bytes, deflated_bytes) = (sum(Entry::size_bytes), sum(Entry::deflated_bytes));
+        if inflated_bytes > SMALL_BYTES && inflated_bytes / RATIO_ODD > deflated_bytes {
+            let message = format!("the parts inflate to more than {RATIO_ODD} times their size");
+            self.tell(Finding::whole(Code::HighRatio, message));
+        }
+    }
+
+    fn check_entry(&mut self, entry: &Entry) -> ControlFlow<()> {
+        let mut markup = Markup::new(self.limits);
+        let read = self.archive.read(entry, &mut self.budget, &mut |bytes| {
+            markup.feed(bytes);
+            ControlFlow::Continue(())
+        });
+        match read {
+            Ok(Inflated::Whole { .. }) => {
+                if let Some(fault) = markup.finish() {
+                    let name = self.archive.name(entry).unwrap_or_default();
+                    let code = self.code_of(&name, fault.kind);
+                    self.tell(of_xml(code, &name, fault));
+                }
+                ControlFlow::Continue(())
+            }
+            Ok(Inflated::Stopped { .. }) => ControlFlow::Continue(()),
+            Err(fault) => {
+                // Beyond the budget of all entries nothing more can be read; beyond that of one entry the next can.
+                let is_over = fault.kind == ZipFaultKind::InflatesTooFar;
+                self.tell(finding_of(&fault, IsRequired::No));
+                if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            }
+        }
+    }
+
+    fn code_of(&self, name: &str, kind: XmlFaultKind) -> Code {
+        let lower = name.to_ascii_lowercase();
+        match kind {
+            XmlFaultKind::Doctype if CARELESS.iter().any(|end| lower.ends_with(end)) => Code::CarelessPart,
+            XmlFaultKind::Doctype if self.doctypes == Doctypes::Fatal => Code::DocumentType,
+            XmlFaultKind::Doctype => Code::CarelessPart,
+            _ if CARELESS.iter().any(|end| lower.ends_with(end)) => Code::CarelessPart,
+            _ => Code::BadPart,
+        }
+    }
+
+    pub(crate) fn tell(&mut self, finding: Finding) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(finding);
+        }
+    }
+}
+
+/// Looks at a part of which nothing is known: what begins like XML must be well-formed.
+struct Markup {
+    state: MarkupState,
+    limits: XmlLimits,
+}
+
+enum MarkupState {
+    Unseen,
+    Reading(Box<XmlChecker<()>>),
+    Bad(XmlFault),
+    /// No XML, or nobody wants to know.
+    Other,
+}
+
+impl Markup {
+    fn new(limits: &Limits) -> Self {
+        let is_wanted = limits.thoroughness == Thoroughness::Full;
+        let state = if is_wanted { MarkupState::Unseen } else { MarkupState::Other };
+        Self { state, limits: limits.xml() }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        if matches!(self.state, MarkupState::Unseen) {
+            self.state = match begins_like_xml(bytes) {
+                true => MarkupState::Reading(Box::new(XmlChecker::new(&self.limits, ()))),
+                false => MarkupState::Other,
+            };
+        }
+        if let MarkupState::Reading(checker) = &mut self.state
+            && let Err(fault) = checker.feed(bytes)
+        {
+            self.state = MarkupState::Bad(fault);
+        }
+    }
+
+    fn finish(self) -> Option<XmlFault> {
+        match self.state {
+            MarkupState::Reading(checker) => checker.finish().err(),
+            MarkupState::Bad(fault) => Some(fault),
+            MarkupState::Unseen | MarkupState::Other => None,
+        }
+    }
+}
+
+fn begins_like_xml(bytes: &[u8]) -> bool {
+    let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    start.trim_ascii_start().starts_with(b"<")
+        || start.starts_with(b"\xff\xfe<\0")
+        || start.starts_with(b"\xfe\xff\0<")
+}
+
+/// Whether a document can be opened without a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum IsRequired {
+    Yes,
+    No,
+}
+
+fn finding_of(fault: &ZipFault, required: IsRequired) -> Finding {
+    use ZipFaultKind as Kind;
+    let code = match fault.kind {
+        Kind::NoEndRecord
+        | Kind::TruncatedDirectory
+        | Kind::BadDirectory
+        | Kind::EntryCountMismatch
+        | Kind::MultiDisk => Code::ZipDirectory,
+        Kind::BadLocalHeader | Kind::LocalHeaderDisagrees(_) => Code::ZipHeader,
+        Kind::UnsupportedMethod | Kind::Encrypted => Code::ZipMethod,
+        Kind::BadDeflate | Kind::SizeMismatch | Kind::CrcMismatch | Kind::BadDescriptor | Kind::Truncated => {
+            Code::ZipData
+        }
+        Kind::OverlappingEntries => Code::ZipOverlap,
+        Kind::DuplicateName if required == IsRequired::Yes => Code::AmbiguousPart,
+        Kind::DuplicateName | Kind::SimilarName => Code::DuplicateName,
+        Kind::UnsafeName => Code::UnsafeName,
+        Kind::TrailingBytes => Code::TrailingBytes,
+        Kind::PrependedBytes => Code::PrependedBytes,
+        Kind::TooManyEntries | Kind::NameTooLong | Kind::InflatesTooFar => Code::OverLimit,
+        Kind::RatioTooHigh => Code::HighRatio,
+        Kind::Unreadable(_) => Code::Unreadable,
+    };
+    Finding { code, part: fault.part.clone(), offset: fault.offset, message: fault.to_string() }
+}
+
+fn of_xml(code: Code, part: &str, fault: XmlFault) -> Finding {
+    let message = format!("part \"{}\": {fault}", part.escape_debug());
+    Finding { offset: Some(fault.offset), ..Finding::of_part(code, part, message) }
+}
