@@ -5,6 +5,7 @@
 
 mod desk;
 pub mod documents;
+pub mod forgotten;
 pub mod keys;
 pub mod publications;
 pub mod saves;
@@ -51,18 +52,20 @@ macro_rules! contract_tests {
             a_save_another_process_committed_retires_the_key_where_somebody_waits,
             a_repeat_does_not_change_what_the_first_delivery_said_of_its_save,
             form_data_is_kept_with_its_save,
+            a_final_save_does_not_pass_an_earlier_one_of_its_session,
+            a_key_with_a_save_on_its_way_is_not_retired,
+            what_a_key_still_needs_of_the_server_is_known,
+            the_audit_chain_holds_and_nothing_contradicts_itself,
+        ]);
+        $crate::contract_tests!(@ $make, forgotten, [
             a_forgotten_file_becomes_a_version_once,
             a_forgotten_file_that_is_already_kept_is_nothing_new,
             a_forgotten_file_that_is_a_replaced_checkpoint_becomes_a_version,
             a_key_whose_forgotten_file_was_collected_is_spent_and_stays_live,
             a_forgotten_file_is_left_alone_when_a_save_came_meanwhile,
-            a_final_save_does_not_pass_an_earlier_one_of_its_session,
-            a_key_with_a_save_on_its_way_is_not_retired,
             a_forgotten_file_is_left_alone_while_a_save_of_its_key_is_stored,
-            what_a_key_still_needs_of_the_server_is_known,
             a_session_that_went_on_from_its_forgotten_file_is_told_by_its_saves,
             a_damaged_forgotten_file_is_quarantined_once,
-            the_audit_chain_holds_and_nothing_contradicts_itself,
         ]);
         $crate::contract_tests!(@ $make, publications, [
             a_moved_head_owes_its_publication,

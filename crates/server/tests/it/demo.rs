@@ -1,8 +1,6 @@
 //! The demo's story in a real browser, with real clicks.
 
-use std::time::Duration;
-
-use crate::support::browser::{Browser, Demo, PATIENCE};
+use crate::support::browser::{Browser, Demo, patiently};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_newcomer_opens_types_saves_closes_and_sees_version_two() {
@@ -82,13 +80,15 @@ async fn two_tabs_see_each_others_words_and_ctrl_c_saves_what_is_open() {
 
 async fn content_of_version(link: &str, token: &str, version: &str) -> bytes::Bytes {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    loop {
+    let mut found = None;
+    patiently(&format!("version {version}"), async || {
         let content = client.get(link).bearer_auth(token).send().await.unwrap();
-        if content.headers()["saveguard-version"] == version {
-            return content.bytes().await.unwrap();
+        let is_it = content.headers()["saveguard-version"] == version;
+        if is_it {
+            found = Some(content.bytes().await.unwrap());
         }
-        assert!(tokio::time::Instant::now() < deadline, "version {version} did not appear");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        is_it
+    })
+    .await;
+    found.unwrap()
 }

@@ -10,7 +10,7 @@ use fantoccini::{Client, ClientBuilder, Locator};
 use serde_json::json;
 
 /// Longer than anything on a page takes, even on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Chromium and its driver; both end with the test.
 pub(crate) struct Browser {
@@ -120,6 +120,15 @@ impl Browser {
     pub(crate) async fn stop(self) {
         let _ = self.client.close().await;
         drop(self.driver);
+    }
+}
+
+/// Looks until something is so.
+pub(crate) async fn patiently(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !is_so().await {
+        assert!(tokio::time::Instant::now() < deadline, "waited in vain for {what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
