@@ -124,7 +124,7 @@ pub(super) async fn barrier(play: &mut Play) -> Option<()> {
     .await?;
     let kills = play.world.kills();
     // What is slow may be the forgotten file, if nobody was there to take the save.
-    let is_delivered = play.is_delivering(&key);
+    let is_delivered = play.is_delivering(&key) && !is_on_its_way(play, from, &key);
     let granted = play.world.configure(&play.document, "bob").await;
     let Ok(grant) = granted else { return Some(()) };
     // A service that died in between may not have received the save.
@@ -136,6 +136,17 @@ pub(super) async fn barrier(play: &mut Play) -> Option<()> {
         play.leave(tab).await;
     }
     Some(())
+}
+
+/// Whether a callback of the key was held up or lost on its way: what is slow is then the file of an earlier one.
+fn is_on_its_way(play: &Play, from: u64, key: &str) -> bool {
+    let entries = play.world.editor.journal().since(from);
+    entries.iter().any(|entry| match &entry.note {
+        Note::FaultUsed { key: struck, fault } => {
+            struck == key && (fault.starts_with("CallbackLate") || fault.starts_with("CallbackLost"))
+        }
+        _ => false,
+    })
 }
 
 async fn check_base(play: &Play, base: &str, key: &str, written: &[String]) {
