@@ -99,6 +99,20 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     begin(settings, None, journal).await
 }
 
+/// A process that is being started elsewhere in this program holds our last life's socket until it has begun.
+async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    const ATTEMPTS: u32 = 40;
+    for _ in 1..ATTEMPTS {
+        match TcpListener::bind(address).await {
+            Err(cause) if cause.kind() == std::io::ErrorKind::AddrInUse => {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+            bound => return bound,
+        }
+    }
+    TcpListener::bind(address).await
+}
+
 async fn begin(
     settings: Settings,
     survived: Option<Durable>,
@@ -111,7 +125,7 @@ async fn begin(
     let (store, found) = Store::open(&settings.storage).map_err(StartError::Storage)?;
     let durable = survived.filter(|_| matches!(settings.storage, Storage::Memory)).unwrap_or(found);
     let listen = |cause| StartError::Listen { address: settings.listen, cause };
-    let listener = TcpListener::bind(settings.listen).await.map_err(listen)?;
+    let listener = bind(settings.listen).await.map_err(listen)?;
     let address = listener.local_addr().map_err(listen)?;
 
     let clock = settings.clock.clone();
