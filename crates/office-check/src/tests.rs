@@ -205,6 +205,15 @@ fn a_bomb_costs_no_more_than_its_limit_and_is_flagged() {
 }
 
 #[test]
+fn what_is_too_large_to_look_into_is_flagged() {
+    let limits = Limits { entries_max: 2, ..Limits::default() };
+
+    let report = check(Cursor::new(docx("x")), Hint::from_extension("docx"), &limits);
+
+    assert_eq!((report.verdict, report.kind), (Verdict::Flag, Kind::Zip));
+}
+
+#[test]
 fn codes_and_kinds_have_words_of_their_own() {
     let codes: std::collections::BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
     let kinds: std::collections::BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();

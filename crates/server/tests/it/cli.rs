@@ -252,3 +252,39 @@ async fn the_doctor_names_the_broken_hop() {
     assert_eq!(broken_hop(&unreachable).await, "session: the document opens");
     editor.stop().await;
 }
+
+#[test]
+fn check_tells_whole_files_from_damaged_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let docx = understudy::office::sample_docx("Title", &["Some words."]);
+    let [whole, torn] = ["whole.docx", "torn.docx"].map(|name| folder.path().join(name));
+    std::fs::write(&whole, &docx).unwrap();
+    std::fs::write(&torn, &docx[..docx.len() / 2]).unwrap();
+    let check = |arguments: &[&Path]| {
+        Command::new(env!("CARGO_BIN_EXE_saveguard")).arg("check").args(arguments).output().unwrap()
+    };
+
+    assert_eq!(check(&[&whole]).status.code(), Some(0));
+    let both = check(&[Path::new("--json"), &whole, &torn]);
+    let lines: Vec<Value> = both
+        .stdout
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect();
+    assert_eq!(both.status.code(), Some(1));
+    let verdicts: Vec<_> =
+        lines.iter().map(|line| (line["kind"].as_str(), line["verdict"].as_str())).collect();
+    assert_eq!(verdicts, [(Some("docx"), Some("accept")), (Some("zip"), Some("refuse"))]);
+    assert_eq!(lines[1]["findings"][0]["code"], "zip-directory");
+    assert_eq!(check(&[&folder.path().join("missing.docx")]).status.code(), Some(2));
+}
+
+#[test]
+fn data_that_nobody_reads_to_the_end_is_no_trouble() {
+    let binary = env!("CARGO_BIN_EXE_saveguard");
+    let script = format!("{binary} check --json {binary} {binary} {binary} | true");
+
+    let output = Command::new("bash").args(["-o", "pipefail", "-c", &script]).output().unwrap();
+
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
