@@ -12,7 +12,7 @@ use model::keys::KeyParts;
 use model::{DocumentId, EditorKey, InboxNumber};
 
 use super::jobs::{Job, Joined, Waiter};
-use super::letting_go::{LettingGo, may_let_go};
+use super::letting_go::{LettingGo, may_let_go, nothing_else_is_stored};
 use super::{SaveError, presence, save};
 use crate::app::App;
 use crate::telemetry::report;
@@ -38,6 +38,11 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
             match take_in(app, callback, plan, received).await {
                 (Answer::Saved, Some(taken)) if ends_session(status) => {
                     let_go(app, &key, &taken, received).await
+                }
+                // With a refusal, too, it deletes all changes and keeps only the file of this very save.
+                (Answer::NotSaved, Some(taken)) if ends_session(status) => {
+                    let is_alone = nothing_else_is_stored(app, taken.number, received).await;
+                    if is_alone { Answer::NotSaved } else { Answer::TryAgain }
                 }
                 (answer, _) => answer,
             }

@@ -1,6 +1,7 @@
-//! Before a final save is answered 0: nothing else of its key may need what the server lets go of.
+//! Before a final save is answered: nothing else of its key may need what the server lets go of.
 //!
-//! With a 0 the server deletes every change of the key and its forgotten file. But it repeats an older final save side by
+//! With a 0 the server deletes every change of the key and its forgotten file; with a refusal it deletes every change and
+//! puts the file of that very save in the place of the forgotten one. But it repeats an older final save side by
 //! side with a newer one. If the newer one is still on its way to us, the changes are needed in case it does not arrive
 //! whole; if it did not, it lies in the server's forgotten files, from where it may yet come whole.
 //!
@@ -57,6 +58,21 @@ pub(super) async fn may_let_go(
         }
         granted = LettingGo::AfterWaiting;
         tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(LAST_WAIT);
+    }
+}
+
+/// Waits until no other final save of the key is being stored. `false` if that takes too long.
+pub(super) async fn nothing_else_is_stored(app: &App, number: InboxNumber, received: Instant) -> bool {
+    let asked = tokio::time::Instant::now();
+    let patience = app.config.saving.answer_within.saturating_sub(received.elapsed());
+    let mut wait = FIRST_WAIT;
+    loop {
+        match app.ledger.still_needed(number, app.now()).await {
+            Ok(needed) if !needed.another_is_being_stored => return true,
+            Ok(_) if asked.elapsed() < patience => tokio::time::sleep(wait).await,
+            _ => return false,
+        }
         wait = (wait * 2).min(LAST_WAIT);
     }
 }

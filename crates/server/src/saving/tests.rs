@@ -529,3 +529,25 @@ async fn a_repeat_of_an_older_save_is_not_answered_zero_while_a_newer_one_is_on_
     assert_eq!(bench.document().await.head_digest, Digest::of(&docx("older and newer")));
     assert!(!is_live().await, "the server was told 0");
 }
+
+#[tokio::test]
+async fn a_refusal_waits_for_a_newer_save_that_is_on_its_way() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    bench.receive_only(&app, &bench.callback(&key, 2, &docx("newer"))).await;
+    let failed = bench.callback(&key, 3, &docx("as far as it could be built"));
+
+    let refused = tokio::spawn({
+        let app = Arc::clone(&app);
+        async move { deliver(&app, &failed).await }
+    });
+    while kept_reasons(&bench).await.is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert!(!refused.is_finished(), "it would delete what the newer one is made from");
+    recovering::round(&app).await;
+
+    assert_eq!(refused.await.unwrap(), Some(Answer::NotSaved));
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("newer")));
+}
