@@ -58,12 +58,7 @@ impl Record {
 
 /// Whether a directory begins there.
 pub(super) fn begins_at<R: Read + Seek>(source: &mut Source<R>, offset: u64) -> Result<bool, ZipFault> {
-    let mut bytes = [0; 4];
-    match source.read_at(offset, &mut bytes) {
-        Ok(()) => Ok(bytes == SIGNATURE),
-        Err(fault) if fault.kind == ZipFaultKind::Truncated => Ok(false),
-        Err(fault) => Err(fault),
-    }
+    source.has_at(offset, SIGNATURE)
 }
 
 /// Reads all records, in the order of the directory.

@@ -38,12 +38,7 @@ pub(super) enum Behind {
 
 /// Whether a local header begins there.
 pub(super) fn begins_at<R: Read + Seek>(source: &mut Source<R>, offset: u64) -> Result<bool, ZipFault> {
-    let mut bytes = [0; 4];
-    match source.read_at(offset, &mut bytes) {
-        Ok(()) => Ok(bytes == SIGNATURE),
-        Err(fault) if fault.kind == ZipFaultKind::Truncated => Ok(false),
-        Err(fault) => Err(fault),
-    }
+    source.has_at(offset, SIGNATURE)
 }
 
 /// Reads the header where the source stands and compares it with the directory. The source then stands at the

@@ -98,6 +98,16 @@ impl<R: Read + Seek> Source<R> {
         })
     }
 
+    /// Whether these four bytes are there. Where the file has ended they are not.
+    pub(super) fn has_at(&mut self, offset: u64, wanted: &[u8]) -> Result<bool, ZipFault> {
+        let mut bytes = [0; 4];
+        match self.read_at(offset, &mut bytes) {
+            Ok(()) => Ok(bytes == wanted),
+            Err(fault) if fault.kind == ZipFaultKind::Truncated => Ok(false),
+            Err(fault) => Err(fault),
+        }
+    }
+
     fn move_to_front(&mut self) {
         self.window.copy_within(self.next..self.filled, 0);
         self.window_at = self.position();

@@ -12,7 +12,7 @@ use model::keys::KeyParts;
 use model::{DocumentId, EditorKey, InboxNumber};
 
 use super::jobs::{Job, Joined, Waiter};
-use super::letting_go::{LettingGo, may_let_go, nothing_else_is_stored};
+use super::letting_go::{LettingGo, may_let_go};
 use super::{SaveError, presence, save};
 use crate::app::App;
 use crate::telemetry::report;
@@ -36,13 +36,8 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
         Plan::Ignore => Answer::Saved,
         plan @ (Plan::Store(_) | Plan::KeepAside(_) | Plan::Alert(_)) => {
             match take_in(app, callback, plan, received).await {
-                (Answer::Saved, Some(taken)) if ends_session(status) => {
-                    let_go(app, &key, &taken, received).await
-                }
-                // With a refusal, too, it deletes all changes and keeps only the file of this very save.
-                (Answer::NotSaved, Some(taken)) if ends_session(status) => {
-                    let is_alone = nothing_else_is_stored(app, taken.number, received).await;
-                    if is_alone { Answer::NotSaved } else { Answer::TryAgain }
+                (answer @ (Answer::Saved | Answer::NotSaved), Some(taken)) if ends_session(status) => {
+                    let_go(app, &key, &taken, (answer, received)).await
                 }
                 (answer, _) => answer,
             }
@@ -68,12 +63,14 @@ fn ends_session(status: u8) -> bool {
     matches!(status, 2 | 3)
 }
 
-/// The last look before a 0 to a final save. The server is about to forget the session: the key retires before it hears.
-async fn let_go(app: &App, key: &EditorKey, taken: &Taken, received: Instant) -> Answer {
-    match may_let_go(app, (key, taken.number), received).await {
+/// The last look before a final save is answered. If it is 0, the server is about to forget the session: the key retires
+/// before it hears. With a refusal, too, the server deletes all changes, and keeps only the file of this very save.
+async fn let_go(app: &App, key: &EditorKey, taken: &Taken, (answer, received): (Answer, Instant)) -> Answer {
+    match may_let_go(app, (key, taken.number), (answer, received)).await {
+        LettingGo::NotNow => return Answer::TryAgain,
+        _ if answer != Answer::Saved => return answer,
         LettingGo::AtOnce if taken.is_acknowledged() => return Answer::Saved,
         LettingGo::AtOnce | LettingGo::AfterWaiting => {}
-        LettingGo::NotNow => return Answer::TryAgain,
     }
     match app.ledger.acknowledge(taken.number, app.now()).await {
         Ok(()) => {

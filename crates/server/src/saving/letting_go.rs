@@ -9,6 +9,7 @@
 
 use std::time::{Duration, Instant};
 
+use model::callbacks::Answer;
 use model::{EditorKey, InboxNumber};
 
 use crate::app::App;
@@ -20,7 +21,7 @@ const LAST_WAIT: Duration = Duration::from_secs(1);
 /// A forgotten file that cannot be fetched whole for so long is damaged where it is.
 const COLLECTING: Duration = Duration::from_secs(6);
 
-/// Whether the server may hear 0.
+/// Whether the server may hear an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LettingGo {
     /// Nothing stood against it.
@@ -34,15 +35,17 @@ pub(super) enum LettingGo {
 pub(super) async fn may_let_go(
     app: &App,
     (key, number): (&EditorKey, InboxNumber),
-    received: Instant,
+    (answer, received): (Answer, Instant),
 ) -> LettingGo {
+    // Only a 0 takes the forgotten file away.
+    let is_collected_first = answer == Answer::Saved && app.guards.collector;
     let asked = tokio::time::Instant::now();
     let others = app.config.saving.answer_within.saturating_sub(received.elapsed());
     let (mut wait, mut granted) = (FIRST_WAIT, LettingGo::AtOnce);
     loop {
         let patience = match app.ledger.still_needed(number, app.now()).await {
             Ok(needed) if needed.another_is_being_stored => others,
-            Ok(needed) if needed.one_was_refused && app.guards.collector => {
+            Ok(needed) if needed.one_was_refused && is_collected_first => {
                 granted = LettingGo::AfterWaiting;
                 if matches!(app.editor.forgotten_link(key).await, Ok(None)) {
                     return granted;
@@ -58,21 +61,6 @@ pub(super) async fn may_let_go(
         }
         granted = LettingGo::AfterWaiting;
         tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(LAST_WAIT);
-    }
-}
-
-/// Waits until no other final save of the key is being stored. `false` if that takes too long.
-pub(super) async fn nothing_else_is_stored(app: &App, number: InboxNumber, received: Instant) -> bool {
-    let asked = tokio::time::Instant::now();
-    let patience = app.config.saving.answer_within.saturating_sub(received.elapsed());
-    let mut wait = FIRST_WAIT;
-    loop {
-        match app.ledger.still_needed(number, app.now()).await {
-            Ok(needed) if !needed.another_is_being_stored => return true,
-            Ok(_) if asked.elapsed() < patience => tokio::time::sleep(wait).await,
-            _ => return false,
-        }
         wait = (wait * 2).min(LAST_WAIT);
     }
 }

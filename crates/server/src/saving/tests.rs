@@ -491,7 +491,8 @@ async fn a_zero_is_not_given_while_what_was_refused_cannot_be_collected() {
     let bench = Workbench::new().await;
     let app = bench.process();
     let key = bench.open(&app).await;
-    let may_let_go = async |number| may_let_go(&app, (&key, InboxNumber(number)), Instant::now()).await;
+    let may_let_go =
+        async |number| may_let_go(&app, (&key, InboxNumber(number)), (Answer::Saved, Instant::now())).await;
     bench.receive_only(&app, &bench.callback(&key, 6, &docx("half way"))).await;
     bench.editor.put_forgotten(&key, docx("of another save"));
     assert_eq!(may_let_go(1).await, LettingGo::AtOnce, "nothing was refused");
