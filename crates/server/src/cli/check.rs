@@ -77,9 +77,11 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn check(file: &Path, limits: &Limits) -> anyhow::Result<Report> {
+    // Before it is opened: a pipe nobody writes to would be waited for.
+    let about = file.metadata().with_context(|| format!("cannot open {}", file.display()))?;
+    anyhow::ensure!(!about.is_dir(), "{} is a folder: name the files in it", file.display());
+    anyhow::ensure!(about.is_file(), "{} is no file: store its bytes in one first", file.display());
     let opened = File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
-    let is_folder = opened.metadata().is_ok_and(|about| about.is_dir());
-    anyhow::ensure!(!is_folder, "{} is a folder: name the files in it", file.display());
     let extension = file.extension().unwrap_or_default().to_string_lossy();
     Ok(office_check::check(opened, Hint::from_extension(&extension), limits))
 }

@@ -276,7 +276,9 @@ fn check_tells_whole_files_from_damaged_ones() {
         lines.iter().map(|line| (line["kind"].as_str(), line["verdict"].as_str())).collect();
     assert_eq!(verdicts, [(Some("docx"), Some("accept")), (Some("zip"), Some("refuse"))]);
     assert_eq!(lines[1]["findings"][0]["code"], "zip-directory");
-    assert_eq!(check(&[&folder.path().join("missing.docx")]).status.code(), Some(2));
+    for no_file in [folder.path().join("missing.docx"), folder.path().to_owned(), "/dev/zero".into()] {
+        assert_eq!(check(&[&no_file]).status.code(), Some(2), "{}", no_file.display());
+    }
 }
 
 #[test]
