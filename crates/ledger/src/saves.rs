@@ -87,6 +87,8 @@ pub struct PreparedSave {
     pub blob: BlobFacts,
     /// The data of a submitted form, if it was one.
     pub form: Option<BlobFacts>,
+    /// The forgotten file that lies under its key, if its session can only have been opened on one: it came without history.
+    pub opened_on: Option<Digest>,
     /// Whether a delivery of it waits for the answer 0.
     pub someone_waits: SomeoneWaits,
     /// When.

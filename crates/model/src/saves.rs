@@ -80,6 +80,9 @@ pub struct KeyFacts {
     pub base_fetched_again: bool,
     /// Whether these very bytes were already kept from this key, in whatever place.
     pub bytes_kept_before: bool,
+    /// The callback that brought us the bytes which lie at the server as the key's forgotten file, asked when a save came
+    /// without a history: its session was opened on that file.
+    pub opened_on: Option<InboxNumber>,
 }
 
 /// What is known of the document's head.
@@ -328,7 +331,9 @@ fn still_contains(key: &KeyFacts, earlier: &SaveMark, save: &SaveMark) -> bool {
     }
     let is_another_session = match (earlier.session_start, save.session_start) {
         (Some(earlier), Some(later)) => later != earlier,
-        // Opened from its forgotten file, which holds all that came before, the server sends no history.
+        // Opened from its forgotten file, the server sends no history. That file holds all that came before, unless it is an
+        // older save, repeated and refused after the newer one was stored.
+        (Some(_), None) => key.opened_on.is_some_and(|opened_on| opened_on < earlier.inbox),
         _ => false,
     };
     !is_another_session && !key.base_fetched_again

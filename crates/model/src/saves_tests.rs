@@ -32,6 +32,7 @@ fn live_key() -> KeyFacts {
         newest_checkpoint: None,
         base_fetched_again: false,
         bytes_kept_before: false,
+        opened_on: None,
     }
 }
 
@@ -320,6 +321,26 @@ fn a_reopened_forgotten_file_has_no_history_and_still_contains_what_came_before(
     let reopened = SaveMark { session_start: None, runs: None, ..mark(5, 400, 5) };
 
     assert_eq!(rule(&key, &version_head(&first), SaveKind::Final, reopened), Ruling::NewVersion);
+}
+
+#[test]
+fn a_session_opened_on_an_older_forgotten_file_does_not_take_the_head_back() {
+    let newest = mark(3, 9, 3);
+    let opened_on = |number| KeyFacts {
+        newest_final: Some(newest.clone()),
+        opened_on: Some(InboxNumber(number)),
+        ..live_key()
+    };
+    let without_history = |inbox| SaveMark { session_start: None, runs: None, ..mark(inbox, 400, 5) };
+    let head = version_head(&newest);
+
+    let on_older = rule(&opened_on(2), &head, SaveKind::Final, without_history(5));
+    let on_newest = rule(&opened_on(3), &head, SaveKind::Final, without_history(5));
+    let went_on = version_head(&SaveMark { digest: digest(4), ..without_history(4) });
+    let after_its_own = rule(&opened_on(3), &went_on, SaveKind::Final, without_history(5));
+
+    assert_eq!(on_older, Ruling::KeepAside(ConflictReason::SessionBeganAgain));
+    assert_eq!((on_newest, after_its_own), (Ruling::NewVersion, Ruling::NewVersion));
 }
 
 #[test]

@@ -122,6 +122,7 @@ impl Desk {
             kind,
             blob: blob(bytes),
             form: None,
+            opened_on: None,
             someone_waits: SomeoneWaits::Yes,
             at: self.now(),
         }

@@ -48,7 +48,10 @@ pub(super) fn commit_save(
     contents::name_blob(connection, &save.blob, save.at)?;
     let incoming = IncomingSave { kind: save.kind, mark: mark_of(&row, &save.blob) };
 
-    let key = facts::of_key(connection, &row.callback.key, &save.blob.digest)?;
+    let mut key = facts::of_key(connection, &row.callback.key, &save.blob.digest)?;
+    if let Some(forgotten) = &save.opened_on {
+        key.opened_on = facts::came_as(connection, &row.callback.key, forgotten)?;
+    }
     let (_, head) = facts::of_head(connection, &document, &row.callback.key)?;
     let ruling = rule_on_save(&shared.guards, &key, &head, &incoming);
     let origin = match save.kind {

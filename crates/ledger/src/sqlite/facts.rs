@@ -21,6 +21,7 @@ pub(super) fn of_key(connection: &Connection, key: &EditorKey, digest: &Digest) 
                 newest_checkpoint: mark(row, "checkpoint")?,
                 base_fetched_again: row.get::<_, Option<i64>>("base_fetched_again_ms")?.is_some(),
                 bytes_kept_before: false,
+                opened_on: None,
             })
         })?;
     for newest in facts.newest_final.iter_mut().chain(&mut facts.newest_checkpoint) {

@@ -355,6 +355,8 @@ fn key_facts(world: &World, key: u8, content: Content) -> KeyFacts {
         newest_checkpoint: known(row.newest_checkpoint),
         base_fetched_again: row.base_fetched_again,
         bytes_kept_before: world.stored.as_slice().iter().any(is_same),
+        // The model does not repeat an older final save after a newer one was stored.
+        opened_on: None,
     }
 }
 

@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use ledger::saves::OpenSave;
+use model::Digest;
 use office_check::{Hint, Report, Verdict};
 use vault::Spooled;
 
@@ -60,6 +61,17 @@ fn trouble_with(brought: &Result<(Spooled, Report), SaveError>) -> Option<String
         Ok(_) | Err(SaveError::Fetch(FetchError::TooLarge { .. } | FetchError::BadLink { .. })) => None,
         Err(error) => Some(telemetry::report(error)),
     }
+}
+
+/// The forgotten file under the key of a save without history: what its session was opened on. Unknown if the server does
+/// not say: then the session is taken to hold what came before, as it does but for a refused repeat of an older save.
+pub(super) async fn opened_on(app: &App, save: &OpenSave) -> Option<Digest> {
+    if save.callback.session_start.is_some() {
+        return None;
+    }
+    let link = app.editor.forgotten_link(&save.callback.key).await.ok()??;
+    let spooled = app.editor.fetch(&link, &app.spool).await.ok()?;
+    Some(spooled.digest)
 }
 
 fn word_for(error: &FetchError) -> &'static str {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use ledger::documents::BlobFacts;
 use ledger::saves::{Aside, Committed, OpenSave, PreparedSave};
+use model::Digest;
 use model::callbacks::{Answer, AsideReason, Plan, answer_to_failure};
 use model::saves::{Ruling, SaveKind, SomeoneWaits};
 use office_check::{Report, Verdict};
@@ -16,7 +17,7 @@ use vault::{Sidecar, Spooled};
 
 use super::SaveError;
 use super::accept::Work;
-use super::fetch::fetch;
+use super::fetch::{fetch, opened_on};
 use super::jobs::Job;
 use crate::app::App;
 use crate::incoming::blob_facts;
@@ -29,6 +30,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 pub(super) struct Prepared {
     content: Option<Stored>,
     form: Option<Stored>,
+    opened_on: Option<Digest>,
 }
 
 /// Bytes in the vault, and what the check said of them.
@@ -42,7 +44,7 @@ struct Stored {
 pub(super) async fn prepare(work: Arc<Work>) -> Result<Prepared, SaveError> {
     let (app, save, plan) = (&work.app, &work.open, work.plan);
     if matches!(plan, Plan::Alert(_)) {
-        return Ok(Prepared { content: None, form: None });
+        return Ok(Prepared { content: None, form: None, opened_on: None });
     }
     let permit = Arc::clone(&app.fetching).acquire_owned().await.map_err(|_| SaveError::Interrupted)?;
     let content = bring_in(app, save, save.callback.url.as_deref()).await?;
@@ -51,11 +53,15 @@ pub(super) async fn prepare(work: Arc<Work>) -> Result<Prepared, SaveError> {
         Plan::Store(_) => bring_in(app, save, save.callback.forms_data_url.as_deref()).await?,
         _ => None,
     };
+    let opened_on = match plan {
+        Plan::Store(_) => opened_on(app, save).await,
+        _ => None,
+    };
     drop(permit);
     if plan == Plan::Store(SaveKind::Final) {
         let_earlier_ones_go_first(app, save).await?;
     }
-    Ok(Prepared { content, form })
+    Ok(Prepared { content, form, opened_on })
 }
 
 /// The repeat of an older save can come while the newer one is still being fetched, and nothing in it tells that it is old.
@@ -123,7 +129,7 @@ async fn give_up_if_hopeless(app: &App, save: &OpenSave, cause: &SaveError) {
 
 async fn commit_prepared(work: &Work, prepared: Prepared) -> Result<Committed, SaveError> {
     let (app, save) = (&work.app, &work.open);
-    let Prepared { content, form } = prepared;
+    let Prepared { content, form, opened_on } = prepared;
     let is_damaged = content.as_ref().is_some_and(|stored| stored.report.verdict == Verdict::Refuse);
     let blob = content.as_ref().map(Stored::facts);
     let committed = match (work.plan, blob) {
@@ -131,8 +137,8 @@ async fn commit_prepared(work: &Work, prepared: Prepared) -> Result<Committed, S
         (Plan::Store(kind), Some(blob)) if !(is_damaged && app.guards.quarantine) => {
             let someone_waits = someone_waits(&work.job, app, save);
             let form = form.as_ref().map(Stored::facts);
-            let prepared =
-                PreparedSave { number: save.number, kind, blob, form, someone_waits, at: app.now() };
+            let (number, at) = (save.number, app.now());
+            let prepared = PreparedSave { number, kind, blob, form, opened_on, someone_waits, at };
             let committed = app.ledger.commit_save(&prepared).await?;
             if committed.answer == Answer::TryAgain {
                 return Err(SaveError::Overtaking);

@@ -552,3 +552,24 @@ async fn a_refusal_waits_for_a_newer_save_that_is_on_its_way() {
     assert_eq!(refused.await.unwrap(), Some(Answer::NotSaved));
     assert_eq!(bench.document().await.head_digest, Digest::of(&docx("newer")));
 }
+
+#[tokio::test]
+async fn a_session_opened_on_an_older_forgotten_file_does_not_take_the_head_back() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    // Built with errors, repeated, refused in the end, and forgotten: while the newer one was stored.
+    let failed = bench.callback(&key, 3, &docx("older"));
+    let newer = bench.callback(&key, 2, &docx("older and newer"));
+    assert_eq!(deliver(&app, &failed).await, Some(Answer::NotSaved));
+    bench.receive_only(&app, &newer).await;
+    recovering::round(&app).await;
+    bench.editor.put_forgotten(&key, docx("older"));
+
+    let other = Callback { session_start: None, ..bench.callback(&key, 2, &docx("older and other")) };
+    bench.receive_only(&app, &other).await;
+    recovering::round(&app).await;
+
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("older and newer")));
+    assert_eq!(kept_reasons(&bench).await, ["session-began-again", "final-save-failed"]);
+}
