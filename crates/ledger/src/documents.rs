@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use model::callbacks::AsideReason;
+use model::checking::Extent;
 use model::names::FileName;
 use model::saves::ConflictReason;
 use model::versions::Origin;
@@ -91,6 +92,8 @@ pub struct BlobFacts {
     pub file_type: String,
     /// Findings of the office check that did not refuse it, comma-separated; empty if none.
     pub flags: String,
+    /// How much it holds, if that was counted.
+    pub extent: Option<Extent>,
 }
 
 /// A document to be added.

@@ -1,8 +1,11 @@
 //! The part of the port about callbacks: the inbox, the commit, and what is kept aside.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use model::callbacks::{Answer, AsideReason, Callback};
+use model::checking::{Policy, Vanished};
 use model::saves::{Ruling, SaveKind, SomeoneWaits};
 use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
 
@@ -89,6 +92,8 @@ pub struct PreparedSave {
     pub form: Option<BlobFacts>,
     /// The forgotten file that lies under its key, if its session can only have been opened on one: it came without history.
     pub opened_on: Option<Digest>,
+    /// What the operator wants if much content vanished.
+    pub policy: Arc<Policy>,
     /// Whether a delivery of it waits for the answer 0.
     pub someone_waits: SomeoneWaits,
     /// When.
@@ -108,6 +113,8 @@ pub struct Committed {
     pub kept: Option<u64>,
     /// What the Document Server is told.
     pub answer: Answer,
+    /// What had vanished in it since the head it was to replace, told or in shadow mode.
+    pub vanished: Vec<Vanished>,
     /// Whether this very call did it; `false` if it had been done before.
     pub is_new: bool,
 }
@@ -191,6 +198,8 @@ pub struct ForgottenFile {
     pub saves_received: u64,
     /// Whether the server holds changes beside it, which only the key's base brings back: then the key is not spent.
     pub keeps_source: bool,
+    /// What the operator wants if much content vanished.
+    pub policy: Arc<Policy>,
     /// When it was found.
     pub at: Timestamp,
 }

@@ -2,7 +2,7 @@
 //!
 //! Everything the product decides is decided here, by pure functions over plain values: which save may become
 //! the head ([`saves::rule_on_save`]), which key an editor gets ([`opening::rule_on_open`]), what the Document
-//! Server is told ([`callbacks::plan_for`]), which names are safe ([`names::FileName`]).
+//! Server is told ([`callbacks::plan_for`]), what follows from a check ([`checking`]), which names are safe ([`names::FileName`]).
 //!
 //! Guarantees: no I/O, no async, no clock, no randomness, so a decision can be replayed, tested in a table and
 //! searched exhaustively (`tests/rules` does).
@@ -11,6 +11,7 @@
 pub mod access;
 pub mod audit;
 pub mod callbacks;
+pub mod checking;
 pub mod guards;
 pub mod ids;
 pub mod keys;

@@ -20,6 +20,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::checking::Extent;
 use crate::{Digest, Guards, InboxNumber};
 
 /// A callback can be late by the server's own patience (10 minutes) and its links die after 15. A `lastsave` that goes
@@ -94,6 +95,8 @@ pub struct HeadFacts {
     pub is_version: bool,
     /// The save that made it, if it came under the key in question.
     pub made_by_this_key: Option<SaveMark>,
+    /// How much it holds, if that is known.
+    pub extent: Option<Extent>,
 }
 
 /// A save that wants to be committed.
@@ -137,10 +140,12 @@ pub enum ConflictReason {
     Unnamed,
     /// The published file was changed from outside while the document went on.
     ExternalChange,
+    /// Much of what the head holds is gone in it, and the operator wants a person to look first.
+    ContentVanished,
 }
 
 impl ConflictReason {
-    const ALL: [(Self, &'static str); 7] = [
+    const ALL: [(Self, &'static str); 8] = [
         (Self::BaseMoved, "base-moved"),
         (Self::SessionBeganAgain, "session-began-again"),
         (Self::KeyRetired, "key-retired"),
@@ -148,6 +153,7 @@ impl ConflictReason {
         (Self::OlderSession, "older-session"),
         (Self::Unnamed, "unnamed"),
         (Self::ExternalChange, "external-change"),
+        (Self::ContentVanished, "content-vanished"),
     ];
 
     /// The word used in the database and the API.

@@ -37,11 +37,11 @@ fn live_key() -> KeyFacts {
 }
 
 fn head(digest: Digest) -> HeadFacts {
-    HeadFacts { digest, is_version: true, made_by_this_key: None }
+    HeadFacts { digest, is_version: true, made_by_this_key: None, extent: None }
 }
 
 fn checkpoint_head(own: &SaveMark) -> HeadFacts {
-    HeadFacts { digest: own.digest, is_version: false, made_by_this_key: Some(own.clone()) }
+    HeadFacts { digest: own.digest, is_version: false, made_by_this_key: Some(own.clone()), extent: None }
 }
 
 fn version_head(own: &SaveMark) -> HeadFacts {

@@ -130,6 +130,8 @@ codes! {
     PreStandard = "pre-standard", Notice;
     /// The groups of a rich text are not closed. Programs close them.
     Unbalanced = "unbalanced", Note;
+    /// The document is whole and holds nothing: no text, no cells, no pictures. People empty documents on purpose.
+    NoContent = "no-content", Note;
     /// The file has no end mark: it may be cut off.
     CutOff = "cut-off", Notice;
 }

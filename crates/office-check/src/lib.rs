@@ -5,6 +5,7 @@
 //! Does not do: repair, decrypt, or compare with an earlier version.
 
 mod cfb;
+mod extent;
 mod findings;
 mod kind;
 mod limits;
@@ -17,6 +18,7 @@ mod zip;
 
 use std::io::{Read, Seek, SeekFrom};
 
+pub use extent::Extent;
 pub use findings::{Code, Finding, Severity};
 pub use kind::{Family, Hint, Kind};
 pub use limits::{Limits, Thoroughness};
@@ -55,21 +57,23 @@ pub struct Report {
     pub verdict: Verdict,
     /// All findings, in the order they were made.
     pub findings: Vec<Finding>,
+    /// How much it holds, if that was looked at: of whole packages whose parts are XML, at [`Thoroughness::Full`].
+    pub extent: Option<Extent>,
 }
 
 /// Checks a file. `hint` is the type it is said to have.
 pub fn check<R: Read + Seek>(mut reader: R, hint: Hint, limits: &Limits) -> Report {
     let mut findings = Vec::new();
-    let kind = match look(&mut reader, hint, limits, &mut findings) {
-        Ok(kind) => kind,
+    let (kind, extent) = match look(&mut reader, hint, limits, &mut findings) {
+        Ok(seen) => seen,
         Err(cause) => {
             findings.push(Finding::whole(Code::Unreadable, cause.to_string()));
-            Kind::Unknown
+            (Kind::Unknown, None)
         }
     };
     let verdict =
         findings.iter().map(|finding| finding.code.severity().verdict()).max().unwrap_or(Verdict::Accept);
-    Report { kind, verdict, findings }
+    Report { kind, verdict, findings, extent }
 }
 
 fn look<R: Read + Seek>(
@@ -77,22 +81,22 @@ fn look<R: Read + Seek>(
     hint: Hint,
     limits: &Limits,
     findings: &mut Vec<Finding>,
-) -> std::io::Result<Kind> {
+) -> std::io::Result<(Kind, Option<Extent>)> {
     let size_bytes = reader.seek(SeekFrom::End(0))?;
     reader.seek(SeekFrom::Start(0))?;
     if size_bytes == 0 {
         let code = if hint.may_be_empty() { Code::EmptyText } else { Code::Empty };
         findings.push(Finding::whole(code, "the file has no bytes"));
-        return Ok(Kind::Unknown);
+        return Ok((Kind::Unknown, None));
     }
     let mut start = vec![0_u8; kind::START_BYTES];
     let count = read_up_to(reader, &mut start)?;
     start.truncate(count);
     reader.seek(SeekFrom::Start(0))?;
-    let kind = match kind::from_start(&start) {
+    let (kind, extent) = match kind::from_start(&start) {
         Kind::Zip => check_zip(reader, limits, findings),
-        Kind::Ole => cfb::check(reader, size_bytes, findings)?,
-        kind => text::check(reader, kind, limits, findings)?,
+        Kind::Ole => (cfb::check(reader, size_bytes, findings)?, None),
+        kind => (text::check(reader, kind, limits, findings)?, None),
     };
     // What was not looked into may be what its name says.
     let is_known = kind != Kind::Zip || findings.iter().all(|finding| finding.code != Code::OverLimit);
@@ -108,11 +112,15 @@ fn look<R: Read + Seek>(
             findings.push(Finding::whole(Code::WrongContainer, message));
         }
     }
-    Ok(kind)
+    Ok((kind, extent))
 }
 
-fn check_zip<R: Read + Seek>(reader: &mut R, limits: &Limits, findings: &mut Vec<Finding>) -> Kind {
-    let Some(mut package) = Package::open(reader, limits, findings) else { return Kind::Zip };
+fn check_zip<R: Read + Seek>(
+    reader: &mut R,
+    limits: &Limits,
+    findings: &mut Vec<Finding>,
+) -> (Kind, Option<Extent>) {
+    let Some(mut package) = Package::open(reader, limits, findings) else { return (Kind::Zip, None) };
     let kind = if opc::is_one(&package) {
         opc::check(&mut package, limits)
     } else if odf::is_one(&package) {
@@ -122,7 +130,11 @@ fn check_zip<R: Read + Seek>(reader: &mut R, limits: &Limits, findings: &mut Vec
         Kind::Zip
     };
     package.check_the_rest();
-    kind
+    let extent = package.extent();
+    if extent.is_some_and(|extent| extent.is_nothing()) {
+        package.tell(Finding::whole(Code::NoContent, "the document holds no text, no cells and no pictures"));
+    }
+    (kind, extent)
 }
 
 fn read_up_to<R: Read>(reader: &mut R, buffer: &mut [u8]) -> std::io::Result<usize> {

@@ -5,6 +5,7 @@
 
 use std::io::{Read, Seek};
 
+use crate::extent::Measure;
 use crate::package::{Package, Part};
 use crate::xml::{Element, Visitor};
 use crate::{Code, Finding, Kind, Limits, Thoroughness};
@@ -53,6 +54,9 @@ pub(crate) fn check<R: Read + Seek>(package: &mut Package<'_, R>, limits: &Limit
         return declared.or(manifest.kind).unwrap_or(Kind::Odf);
     }
     let body = require(package, CONTENT, Body { repetitions_max: limits.repetitions_max, ..Body::default() });
+    if let Some(body) = &body {
+        package.main_holds(&body.measure);
+    }
     if body.as_ref().is_some_and(|body| body.is_huge) {
         let message = "the sheet repeats rows or cells more often than any program can show";
         package.tell(Finding::of_part(Code::HugeRepetition, CONTENT, message));
@@ -111,10 +115,12 @@ pub(crate) struct Body {
     pub(crate) kind: Option<Kind>,
     pub(crate) is_huge: bool,
     pub(crate) repetitions_max: u64,
+    pub(crate) measure: Measure,
 }
 
 impl Visitor for Body {
     fn start(&mut self, element: &Element<'_>) {
+        self.measure.start(element);
         match element.local_name() {
             b"spreadsheet" if element.depth() == 2 => self.kind = Some(Kind::Ods),
             b"text" if element.depth() == 2 => self.kind = Some(Kind::Odt),
@@ -124,6 +130,10 @@ impl Visitor for Body {
             b"table-cell" => self.repeats(element, b"number-columns-repeated"),
             _ => {}
         }
+    }
+
+    fn text(&mut self, text: &[u8]) {
+        self.measure.text(text);
     }
 }
 

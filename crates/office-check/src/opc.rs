@@ -5,6 +5,7 @@
 
 use std::io::{Read, Seek};
 
+use crate::extent::Measure;
 use crate::package::{Package, Part};
 use crate::xml::{Element, Visitor};
 use crate::{Code, Finding, Kind, Limits, Thoroughness};
@@ -88,8 +89,16 @@ fn require_main<R: Read + Seek>(package: &mut Package<'_, R>, name: &str, kind: 
     if kind == Kind::Xlsb && package.has(name) {
         return;
     }
-    if let Part::Missing = package.require(name, ()) {
-        package.tell(Finding::of_part(Code::NoMainPart, name, "the part that is the document is missing"));
+    match package.require(name, Measure::default()) {
+        Part::Whole(measure) => package.main_holds(&measure),
+        Part::Damaged => {}
+        Part::Missing => {
+            package.tell(Finding::of_part(
+                Code::NoMainPart,
+                name,
+                "the part that is the document is missing",
+            ));
+        }
     }
     let (folder, file) = name.rsplit_once('/').map_or(("", name), |(folder, file)| (folder, file));
     let separator = if folder.is_empty() { "" } else { "/" };

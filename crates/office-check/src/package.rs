@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 use std::io::{Read, Seek};
 use std::ops::ControlFlow;
 
+use crate::extent::{Extent, Measure, is_picture};
 use crate::xml::{Visitor, XmlChecker, XmlFault, XmlFaultKind, XmlLimits};
 use crate::zip::{Archive, Budget, Entry, Inflated, ZipFault, ZipFaultKind};
-use crate::{Code, Finding, Limits, Thoroughness};
+use crate::{Code, Finding, Limits, Severity, Thoroughness};
 
 /// Findings beyond this say nothing new, and each may have a long name.
 const FINDINGS_MAX: usize = 100;
@@ -30,6 +31,9 @@ pub(crate) struct Package<'a, R> {
     /// Where the entries are that were read before the rest.
     read: BTreeSet<u64>,
     doctypes: Doctypes,
+    extent: Extent,
+    /// Whether the part that is the document could be looked into.
+    is_main_measured: bool,
 }
 
 /// What a document type means.
@@ -61,7 +65,16 @@ impl<'a, R: Read + Seek> Package<'a, R> {
         };
         findings.extend(archive.notices.iter().map(|notice| finding_of(notice, IsRequired::No)));
         let budget = Budget::of(&limits.zip());
-        Some(Self { archive, budget, limits, findings, read: BTreeSet::new(), doctypes: Doctypes::Fatal })
+        Some(Self {
+            archive,
+            budget,
+            limits,
+            findings,
+            read: BTreeSet::new(),
+            doctypes: Doctypes::Fatal,
+            extent: Extent::default(),
+            is_main_measured: false,
+        })
     }
 
     pub(crate) fn usual_doctypes(&mut self) {
@@ -105,6 +118,20 @@ impl<'a, R: Read + Seek> Package<'a, R> {
                 self.bad_required(name, fault.unwrap_or(XmlFault { kind: XmlFaultKind::Empty, offset: 0 }))
             }
         }
+    }
+
+    /// What the part that is the document holds.
+    pub(crate) fn main_holds(&mut self, measure: &Measure) {
+        self.extent.add(&measure.extent);
+        self.is_main_measured = true;
+    }
+
+    /// What all parts hold, if all of them could be looked into.
+    pub(crate) fn extent(&self) -> Option<Extent> {
+        let is_unread =
+            |finding: &Finding| finding.code == Code::OverLimit || finding.code.severity() == Severity::Fatal;
+        let is_read = self.limits.thoroughness == Thoroughness::Full && !self.findings.iter().any(is_unread);
+        (is_read && self.is_main_measured).then_some(self.extent)
     }
 
     fn bad_required<V>(&mut self, name: &str, fault: XmlFault) -> Part<V> {
@@ -163,11 +190,7 @@ impl<'a, R: Read + Seek> Package<'a, R> {
         });
         match read {
             Ok(Inflated::Whole { .. }) => {
-                if let Some(fault) = markup.finish() {
-                    let name = self.archive.name(entry).unwrap_or_default();
-                    let code = self.code_of(&name, fault.kind);
-                    self.tell(of_xml(code, &name, fault));
-                }
+                self.look_at(entry, markup);
                 ControlFlow::Continue(())
             }
             Ok(Inflated::Stopped { .. }) => ControlFlow::Continue(()),
@@ -176,6 +199,19 @@ impl<'a, R: Read + Seek> Package<'a, R> {
                 let is_over = fault.kind == ZipFaultKind::InflatesTooFar;
                 self.tell(finding_of(&fault, IsRequired::No));
                 if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            }
+        }
+    }
+
+    /// What a part that was read to its end holds, and what is wrong with it.
+    fn look_at(&mut self, entry: &Entry, markup: Markup) {
+        let name = self.archive.name(entry).unwrap_or_default();
+        self.extent.pictures += u64::from(is_picture(&name));
+        match markup.finish() {
+            Ok(extent) => self.extent.add(&extent),
+            Err(fault) => {
+                let code = self.code_of(&name, fault.kind);
+                self.tell(of_xml(code, &name, fault));
             }
         }
     }
@@ -206,7 +242,7 @@ struct Markup {
 
 enum MarkupState {
     Unseen,
-    Reading(Box<XmlChecker<()>>),
+    Reading(Box<XmlChecker<Measure>>),
     Bad(XmlFault),
     /// No XML, or nobody wants to know.
     Other,
@@ -222,7 +258,7 @@ impl Markup {
     fn feed(&mut self, bytes: &[u8]) {
         if matches!(self.state, MarkupState::Unseen) {
             self.state = match begins_like_xml(bytes) {
-                true => MarkupState::Reading(Box::new(XmlChecker::new(&self.limits, ()))),
+                true => MarkupState::Reading(Box::new(XmlChecker::new(&self.limits, Measure::default()))),
                 false => MarkupState::Other,
             };
         }
@@ -233,11 +269,11 @@ impl Markup {
         }
     }
 
-    fn finish(self) -> Option<XmlFault> {
+    fn finish(self) -> Result<Extent, XmlFault> {
         match self.state {
-            MarkupState::Reading(checker) => checker.finish().err(),
-            MarkupState::Bad(fault) => Some(fault),
-            MarkupState::Unseen | MarkupState::Other => None,
+            MarkupState::Reading(checker) => checker.finish().map(|measure| measure.extent),
+            MarkupState::Bad(fault) => Err(fault),
+            MarkupState::Unseen | MarkupState::Other => Ok(Extent::default()),
         }
     }
 }

@@ -63,7 +63,7 @@ fn expect(bytes: &[u8], extension: &str, expected: Verdict, code: &'static str) 
 
 #[test]
 fn a_whole_package_is_accepted_whatever_its_size() {
-    assert_eq!(verdict(&docx(""), "docx"), (Verdict::Accept, Kind::Docx, vec![]));
+    assert_eq!(verdict(&docx("few words"), "docx"), (Verdict::Accept, Kind::Docx, vec![]));
     assert_eq!(verdict(&docx(&"many words ".repeat(10_000)), "docx").0, Verdict::Accept);
 }
 
@@ -79,7 +79,7 @@ fn the_main_part_is_found_through_what_the_package_says() {
         let (types, root) = (types(&name.replace('\\', "/"), sheet), relationships(relation, target));
         let bytes =
             archive(&[("[Content_Types].xml", &types), ("_rels/.rels", &root), (name, "<workbook/>")]);
-        assert_eq!(verdict(&bytes, "xlsx"), (Verdict::Accept, Kind::Xlsx, vec![]), "{target}");
+        assert_eq!(verdict(&bytes, "xlsx"), (Verdict::Accept, Kind::Xlsx, vec!["no-content"]), "{target}");
     }
 }
 
@@ -163,7 +163,7 @@ fn open_documents_are_known_by_type_manifest_or_body() {
 
     assert_eq!(
         verdict(&archive(&[mimetype, ("content.xml", content)]), "ods"),
-        (Verdict::Accept, Kind::Ods, vec![])
+        (Verdict::Accept, Kind::Ods, vec!["no-content"])
     );
     let by_body = archive(&[("META-INF/manifest.xml", "<m/>"), ("content.xml", content)]);
     assert_eq!(verdict(&by_body, "ods").1, Kind::Ods);
@@ -219,4 +219,89 @@ fn codes_and_kinds_have_words_of_their_own() {
     let kinds: std::collections::BTreeSet<_> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
 
     assert_eq!((codes.len(), kinds.len()), (Code::ALL.len(), Kind::ALL.len()));
+}
+
+fn extent(bytes: &[u8], extension: &str) -> Option<Extent> {
+    check(Cursor::new(bytes), Hint::from_extension(extension), &Limits::default()).extent
+}
+
+/// A package whose main part is of a type, with some more parts.
+fn package_of(content_type: &str, parts: &[(&str, &str)]) -> Vec<u8> {
+    let (types, root) = (types("main.xml", content_type), relationships(OFFICE_DOCUMENT, "main.xml"));
+    let mut all = vec![("[Content_Types].xml", types.as_str()), ("_rels/.rels", root.as_str())];
+    all.extend_from_slice(parts);
+    archive(&all)
+}
+
+#[test]
+fn an_empty_document_is_whole_and_said_to_be_empty() {
+    expect(&docx(""), "docx", Verdict::Accept, "no-content");
+    assert_eq!(extent(&docx(""), "docx"), Some(Extent::default()));
+    let picture = docx_with(&body(""), &[("word/media/image1.PNG", "…"), ("docProps/thumbnail.jpeg", "…")]);
+    assert_eq!(verdict(&picture, "docx"), (Verdict::Accept, Kind::Docx, vec![]), "a picture is content");
+    assert_eq!(extent(&picture, "docx"), Some(Extent { pictures: 1, ..Extent::default() }));
+}
+
+#[test]
+fn the_text_of_a_document_is_counted_wherever_it_stands() {
+    let header = r#"<w:hdr xmlns:w="x"><w:t>head</w:t></w:hdr>"#;
+    let properties = "<Properties><Application>Somebody's writer</Application></Properties>";
+    let chart = "<c:chartSpace xmlns:c=\"x\"><c:v>12</c:v></c:chartSpace>";
+    let more =
+        [("word/header1.xml", header), ("docProps/app.xml", properties), ("word/charts/chart1.xml", chart)];
+
+    let extent = extent(&docx_with(&body("four words &amp; more"), &more), "docx");
+
+    assert_eq!(extent, Some(Extent { text_bytes: 17 + 4, pictures: 1, ..Extent::default() }));
+}
+
+#[test]
+fn the_cells_of_a_workbook_are_counted() {
+    let sheet = r#"<worksheet xmlns="x"><sheetData><row r="1"><c r="A1" t="s"><v>0</v></c><c r="B1" s="3"/>
+        <c r="C1"><f>A1*2</f><v>84</v></c><c r="D1" t="inlineStr"><is><t>in line</t></is></c></row></sheetData></worksheet>"#;
+    let strings = r#"<sst xmlns="x"><si><t>shared</t></si></sst>"#;
+    let empty = r#"<worksheet xmlns="x"><sheetData/></worksheet>"#;
+    let bytes = package_of(
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml",
+        &[("main.xml", "<workbook/>"), ("a.xml", sheet), ("b.xml", empty), ("c.xml", strings)],
+    );
+
+    let extent = extent(&bytes, "xlsx").unwrap();
+
+    assert_eq!((extent.cells, extent.formulas, extent.sheets), (3, 1, 2));
+    assert_eq!(extent.text_bytes, "0A1*284in lineshared".len() as u64);
+}
+
+#[test]
+fn slides_and_open_documents_are_counted() {
+    let slide = r#"<p:sld xmlns:p="x" xmlns:a="y"><a:t>Welcome</a:t></p:sld>"#;
+    let deck = package_of(
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml",
+        &[("main.xml", "<presentation/>"), ("1.xml", slide), ("2.xml", slide)],
+    );
+    let content = r#"<o:document-content xmlns:o="o" xmlns:t="t"><o:body><o:spreadsheet><t:table><t:table-row>
+        <t:table-cell o:value-type="float" t:formula="of:=1+1"><p>2</p></t:table-cell><t:table-cell/></t:table-row></t:table></o:spreadsheet></o:body></o:document-content>"#;
+    let sheet = archive(&[
+        ("mimetype", "application/vnd.oasis.opendocument.spreadsheet"),
+        ("content.xml", content),
+        ("META-INF/manifest.xml", "<manifest/>"),
+    ]);
+
+    let (deck, sheet) = (extent(&deck, "pptx"), extent(&sheet, "ods"));
+
+    assert_eq!(deck, Some(Extent { slides: 2, text_bytes: 14, ..Extent::default() }));
+    let counted = Extent { sheets: 1, cells: 1, formulas: 1, text_bytes: 1, ..Extent::default() };
+    assert_eq!(sheet, Some(counted));
+}
+
+#[test]
+fn what_was_not_read_to_its_end_is_not_counted() {
+    let mut damaged = docx("words");
+    let at = damaged.len() - 40;
+    damaged[at] ^= 1;
+    let required = Limits { thoroughness: Thoroughness::Required, ..Limits::default() };
+
+    assert_eq!(extent(&damaged, "docx"), None);
+    assert_eq!(check(Cursor::new(docx("words")), Hint::from_extension("docx"), &required).extent, None);
+    assert_eq!(extent(b"plain words", "txt"), None);
 }

@@ -1,10 +1,18 @@
-//! Bytes that came in, from wherever: checked as they are, and described for the ledger.
+//! Bytes that came in, from wherever: checked as they are, judged by the operator's policy, and described for the ledger.
 //!
-//! Guarantees: what is checked is what is stored (both read the same spool); checking runs off the async threads.
+//! Guarantees: what is checked is what is stored (both read the same spool); checking runs off the async threads; every
+//! finding is counted, whatever follows from it.
 
 use ledger::documents::BlobFacts;
-use office_check::{Hint, Limits, Report, Severity};
+use ledger::saves::Committed;
+use model::DocumentId;
+use model::checking::{Effect, Extent, Source, Weight, rule_on_finding};
+use model::saves::Ruling;
+use office_check::{Code, Hint, Kind, Limits, Report, Severity};
 use vault::{Spooled, VaultError};
+
+use crate::app::App;
+use crate::telemetry;
 
 /// Why bytes could not be checked. It passes: try again.
 #[derive(Debug, thiserror::Error)]
@@ -17,23 +25,95 @@ pub enum CheckError {
     Interrupted,
 }
 
-/// Checks spooled bytes.
-pub(crate) async fn check(spooled: Spooled, hint: Hint) -> Result<Report, CheckError> {
-    let checked = tokio::task::spawn_blocking(move || {
-        spooled.reader().map(|reader| office_check::check(reader, hint, &Limits::default()))
-    });
-    checked.await.map_err(|_| CheckError::Interrupted)?.map_err(CheckError::Spool)
+/// What the check and the policy say of bytes.
+pub(crate) struct Checked {
+    kind: Kind,
+    flags: Vec<&'static str>,
+    extent: Option<Extent>,
+    /// Why they are refused, if they are: the first finding that refuses, in a sentence.
+    pub(crate) refusal: Option<String>,
 }
 
-/// What the ledger writes down about bytes in the vault.
-pub(crate) fn blob_facts(spooled: &Spooled, report: &Report) -> BlobFacts {
-    let told = report.findings.iter().filter(|finding| finding.code.severity() != Severity::Note);
-    let mut flags: Vec<&str> = told.map(|finding| finding.code.as_str()).collect();
-    flags.dedup();
-    BlobFacts {
-        digest: spooled.digest,
-        size_bytes: spooled.size_bytes,
-        file_type: report.kind.to_string(),
-        flags: flags.join(","),
+/// Checks spooled bytes.
+pub(crate) async fn check(
+    app: &App,
+    spooled: &Spooled,
+    (hint, source): (Hint, Source),
+) -> Result<Checked, CheckError> {
+    let spooled = spooled.clone();
+    let checking = tokio::task::spawn_blocking(move || {
+        spooled.reader().map(|reader| office_check::check(reader, hint, &Limits::default()))
+    });
+    let report = checking.await.map_err(|_| CheckError::Interrupted)?.map_err(CheckError::Spool)?;
+    Ok(judge(app, source, &report))
+}
+
+fn judge(app: &App, source: Source, report: &Report) -> Checked {
+    let mut checked =
+        Checked { kind: report.kind, flags: Vec::new(), extent: report.extent.map(extent_of), refusal: None };
+    for finding in &report.findings {
+        let code = finding.code.as_str();
+        let effect = rule_on_finding(&app.config.checking, source, (code, weight_of(finding.code)));
+        telemetry::found(code, effect.as_str());
+        if effect == Effect::Refused && checked.refusal.is_none() {
+            checked.refusal = Some(finding.message.clone());
+        }
+        if matches!(effect, Effect::Flagged | Effect::Refused) && !checked.flags.contains(&code) {
+            checked.flags.push(code);
+        }
+    }
+    checked
+}
+
+fn weight_of(code: Code) -> Weight {
+    match (code, code.severity()) {
+        (Code::HostileMarkup, _) => Weight::OverLimit,
+        (_, Severity::Note) => Weight::Note,
+        (_, Severity::Notice) => Weight::Notice,
+        (_, Severity::Fatal) => Weight::Damage,
+    }
+}
+
+fn extent_of(extent: office_check::Extent) -> Extent {
+    let office_check::Extent { text_bytes, cells, formulas, sheets, slides, pictures } = extent;
+    Extent { text_bytes, cells, formulas, sheets, slides, pictures }
+}
+
+/// Much content had vanished in what was just committed: counted, and told unless the rule runs in shadow mode.
+pub(crate) fn tell_vanished(app: &App, committed: &Committed) {
+    let is_held = matches!(committed.ruling, Some(Ruling::KeepAside(_)));
+    for code in committed.vanished.iter().map(|vanished| vanished.as_str()) {
+        let effect = match app.config.checking.is_live(code) {
+            false => Effect::Shadowed,
+            true if is_held => Effect::Refused,
+            true => Effect::Flagged,
+        };
+        telemetry::found(code, effect.as_str());
+        if effect == Effect::Flagged {
+            telemetry::alert("content-vanished");
+            let document = committed.document.as_ref().map_or("?", DocumentId::as_str);
+            tracing::warn!(
+                document.id = document,
+                code,
+                "much of document {document} vanished with its newest content; what it held before is kept"
+            );
+        }
+    }
+}
+
+impl Checked {
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refusal.is_some()
+    }
+
+    /// What the ledger writes down about these bytes in the vault.
+    pub(crate) fn facts(&self, spooled: &Spooled) -> BlobFacts {
+        BlobFacts {
+            digest: spooled.digest,
+            size_bytes: spooled.size_bytes,
+            file_type: self.kind.to_string(),
+            flags: self.flags.join(","),
+            extent: self.extent,
+        }
     }
 }

@@ -22,6 +22,7 @@ const OPENINGS: &str = "saveguard_openings_total";
 const PUBLICATIONS: &str = "saveguard_publications_total";
 const RECOVERY_ROUNDS: &str = "saveguard_recovery_rounds_total";
 const FORGOTTEN: &str = "saveguard_forgotten_files_total";
+const FINDINGS: &str = "saveguard_findings_total";
 const ALERTS: &str = "saveguard_alerts_total";
 const LANES: &str = "saveguard_lanes";
 const LANE_TASKS: &str = "saveguard_lane_tasks";
@@ -72,6 +73,7 @@ fn describe() {
     describe_counter!(PUBLICATIONS, "Publications into the tree by result");
     describe_counter!(RECOVERY_ROUNDS, "Rounds of recovery by result");
     describe_counter!(FORGOTTEN, "Forgotten files by what became of them");
+    describe_counter!(FINDINGS, "Findings of the office check by code and effect");
     describe_counter!(ALERTS, "Things a person should look at, by kind");
     describe_gauge!(LANES, "Documents with saves in progress");
     describe_gauge!(LANE_TASKS, "Saves in progress by phase");
@@ -138,6 +140,11 @@ pub fn publication_ended(result: &'static str) {
 /// A round of recovery ended.
 pub fn recovery_round_ended(result: &'static str) {
     counter!(RECOVERY_ROUNDS, "result" => result).increment(1);
+}
+
+/// The office check found something, and this follows from it.
+pub fn found(code: &'static str, effect: &'static str) {
+    counter!(FINDINGS, "code" => code, "effect" => effect).increment(1);
 }
 
 /// A forgotten file was dealt with.

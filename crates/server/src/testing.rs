@@ -50,6 +50,23 @@ pub(crate) fn docx(text: &str) -> Bytes {
     understudy::office::sample_docx("Test", &[text])
 }
 
+/// The same with another main part.
+pub(crate) fn docx_of(main_part: &str) -> Bytes {
+    use std::io::{Cursor, Write as _};
+    let mut sample = zip::ZipArchive::new(Cursor::new(docx(""))).unwrap();
+    let mut made = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for at in 0..sample.len() {
+        let entry = sample.by_index_raw(at).unwrap();
+        if entry.name().unwrap() == "word/document.xml" {
+            made.start_file("word/document.xml", zip::write::SimpleFileOptions::default()).unwrap();
+            made.write_all(main_part.as_bytes()).unwrap();
+        } else {
+            made.raw_copy_file(entry).unwrap();
+        }
+    }
+    made.finish().unwrap().into_inner().into()
+}
+
 impl Workbench {
     /// Fresh stores with the document `12345`, whose content is `docx("base")`.
     pub(crate) async fn new() -> Self {

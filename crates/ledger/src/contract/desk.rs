@@ -123,6 +123,7 @@ impl Desk {
             blob: blob(bytes),
             form: None,
             opened_on: None,
+            policy: Arc::default(),
             someone_waits: SomeoneWaits::Yes,
             at: self.now(),
         }
@@ -176,6 +177,7 @@ pub(super) fn blob(bytes: &[u8]) -> BlobFacts {
         size_bytes: bytes.len() as u64,
         file_type: "docx".to_owned(),
         flags: String::new(),
+        extent: None,
     }
 }
 

@@ -5,6 +5,8 @@
     reason = "the names of checks are sentences; a broken contract must stop"
 )]
 
+use std::sync::Arc;
+
 use model::callbacks::{Answer, AsideReason, Callback};
 use model::saves::{KeyStanding, Ruling, SaveKind};
 use model::versions::Origin;
@@ -19,6 +21,7 @@ async fn forgotten(desk: &Desk, key: &EditorKey, bytes: &[u8]) -> ForgottenFile 
     ForgottenFile {
         saves_received,
         keeps_source: false,
+        policy: Arc::default(),
         key: key.clone(),
         document: DocumentId::parse("12345").unwrap(),
         blob: blob(bytes),

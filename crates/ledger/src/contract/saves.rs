@@ -5,15 +5,18 @@
     reason = "the names of checks are sentences; a broken contract must stop"
 )]
 
-use model::callbacks::{Answer, AsideReason};
+use std::sync::Arc;
+
+use model::callbacks::{Answer, AsideReason, Callback};
+use model::checking::{Extent, OnVanished, Policy, Vanished};
 use model::saves::{ConflictReason, KeyStanding, Ruling, SaveKind};
 use model::versions::Origin;
 use model::{Digest, EditorKey, Label};
 
 use super::desk::{Desk, blob, granted};
-use crate::documents::{Keeping, KeptPage, Whose};
+use crate::documents::{BlobFacts, Keeping, KeptPage, Whose};
 use crate::keys::{OpenGrant, Retirement};
-use crate::saves::{Aside, PreparedSave, ReceiptStanding};
+use crate::saves::{Aside, Committed, PreparedSave, ReceiptStanding};
 
 pub async fn a_final_save_becomes_the_next_version(desk: &Desk) {
     let document = desk.document("12345").await;
@@ -292,6 +295,65 @@ pub async fn form_data_is_kept_with_its_save(desk: &Desk) {
         desk.ledger.blobs(None, 10).await.unwrap().into_iter().map(|blob| blob.digest).collect();
     assert!(named.contains(&Digest::of(b"{\"name\":\"Ann\"}")));
     desk.expect_consistent().await;
+}
+
+fn with_extent(prepared: PreparedSave, text_bytes: u64) -> PreparedSave {
+    let extent = Some(Extent { text_bytes, ..Extent::default() });
+    PreparedSave { blob: BlobFacts { extent, ..prepared.blob }, ..prepared }
+}
+
+/// A save that holds much, and one under the same key that holds little.
+async fn much_then_little(desk: &Desk, key: &EditorKey, policy: Policy) -> Committed {
+    let much = desk.receive(&desk.callback(key, 6, "17")).await;
+    let much = with_extent(desk.prepared(&much, SaveKind::Checkpoint, b"much"), 50_000);
+    assert_eq!(desk.ledger.commit_save(&much).await.unwrap().vanished, []);
+    let little = desk.receive(&desk.callback(key, 2, "18")).await;
+    let little = with_extent(desk.prepared(&little, SaveKind::Final, b"little"), 10);
+    desk.ledger.commit_save(&PreparedSave { policy: Arc::new(policy), ..little }).await.unwrap()
+}
+
+pub async fn what_vanished_since_the_head_marks_the_save(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+
+    let committed = much_then_little(desk, &key, Policy::default()).await;
+
+    assert_eq!((committed.ruling, committed.vanished), (Some(Ruling::NewVersion), vec![Vanished::Text]));
+    let content = desk.ledger.content(&document.id, committed.label.unwrap()).await.unwrap().unwrap();
+    assert_eq!(content.blob.flags, "text-vanished");
+    assert_eq!(content.blob.extent.map(|extent| extent.text_bytes), Some(10));
+    desk.expect_consistent().await;
+}
+
+pub async fn a_save_is_held_if_the_operator_wants_a_person_to_look(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let policy = Policy { on_vanished: OnVanished::Hold, ..Policy::default() };
+
+    let committed = much_then_little(desk, &key, policy).await;
+
+    let held = Ruling::KeepAside(ConflictReason::ContentVanished);
+    assert_eq!((committed.ruling, committed.answer), (Some(held), Answer::Saved));
+    desk.expect_head(&document.id, "1.1", b"much").await;
+    let kept = desk.ledger.kept_copy(committed.kept.unwrap()).await.unwrap().unwrap();
+    assert_eq!((kept.blob.digest, kept.blob.flags.as_str()), (Digest::of(b"little"), "text-vanished"));
+    desk.expect_consistent().await;
+}
+
+pub async fn a_session_opened_on_an_older_forgotten_file_does_not_take_the_head_back(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    desk.save(&key, 6, b"older").await;
+    desk.save_unheard(&key, b"newer").await;
+    let other = Callback { session_start: None, ..desk.callback(&key, 2, "19") };
+    let other = desk.receive(&other).await;
+    let opened_on = Some(Digest::of(b"older"));
+    let other = PreparedSave { opened_on, ..desk.prepared(&other, SaveKind::Final, b"older and other") };
+
+    let committed = desk.ledger.commit_save(&other).await.unwrap();
+
+    assert_eq!(committed.ruling, Some(Ruling::KeepAside(ConflictReason::SessionBeganAgain)));
+    desk.expect_head(&document.id, "2", b"newer").await;
 }
 
 pub async fn a_final_save_does_not_pass_an_earlier_one_of_its_session(desk: &Desk) {

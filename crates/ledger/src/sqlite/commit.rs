@@ -5,7 +5,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use model::callbacks::{Answer, Callback};
-use model::saves::{ForgottenFacts, IncomingSave, KeyAfterFinal, Ruling, SaveKind, SaveMark};
+use model::checking::{Policy, Vanished, rule_on_vanished, what_vanished};
+use model::saves::{ForgottenFacts, HeadFacts, IncomingSave, KeyAfterFinal, Ruling, SaveKind, SaveMark};
 use model::saves::{becomes_newest, is_known_forgotten, key_after_final, rule_on_forgotten, rule_on_save};
 use model::versions::Origin;
 use model::{DocumentId, EditorKey, InboxNumber, Label};
@@ -54,6 +55,7 @@ pub(super) fn commit_save(
     }
     let (_, head) = facts::of_head(connection, &document, &row.callback.key)?;
     let ruling = rule_on_save(&shared.guards, &key, &head, &incoming);
+    let compared = compare(&save.policy, (&head, ruling), &save.blob);
     let origin = match save.kind {
         SaveKind::Final => Origin::Save,
         SaveKind::Checkpoint => Origin::ForceSave,
@@ -61,11 +63,11 @@ pub(super) fn commit_save(
     let placing = Placing {
         document: &document,
         callback: &row.callback,
-        blob: &save.blob,
+        blob: &compared.blob,
         origin,
         mark: &incoming.mark,
     };
-    let committed = place(connection, &placing, ruling, save.at)?;
+    let committed = compared.told(place(connection, &placing, compared.ruling, save.at)?);
 
     if becomes_newest(&shared.guards, &key, &incoming) {
         keys::note_newest(connection, &row.callback.key, &incoming, save.at)?;
@@ -81,10 +83,34 @@ pub(super) fn commit_save(
     inbox::finish(
         connection,
         save.number,
-        outcome_of(ruling),
+        outcome_of(compared.ruling),
         &End { committed: &committed, at: save.at, answered_at },
     )?;
     Ok(committed)
+}
+
+/// A content that was compared with the head it is to replace.
+struct Compared {
+    ruling: Ruling,
+    /// Marked with what vanished.
+    blob: BlobFacts,
+    vanished: Vec<Vanished>,
+}
+
+impl Compared {
+    fn told(&self, committed: Committed) -> Committed {
+        Committed { vanished: self.vanished.clone(), ..committed }
+    }
+}
+
+fn compare(policy: &Policy, (head, ruling): (&HeadFacts, Ruling), blob: &BlobFacts) -> Compared {
+    let moves_head = matches!(ruling, Ruling::NewVersion | Ruling::NewCheckpoint);
+    let extents = head.extent.zip(blob.extent).filter(|_| moves_head);
+    let vanished = extents.map(|(head, now)| what_vanished(&head, &now)).unwrap_or_default();
+    let flags = vanished.iter().map(|vanished| vanished.as_str()).filter(|code| policy.is_live(code));
+    let flags: Vec<&str> = blob.flags.split(',').filter(|flag| !flag.is_empty()).chain(flags).collect();
+    let ruling = rule_on_vanished(policy, ruling, &vanished);
+    Compared { ruling, blob: BlobFacts { flags: flags.join(","), ..blob.clone() }, vanished }
 }
 
 /// Whether an earlier final save of the same key is still being stored. The repeat of an older save carries the time of the
@@ -171,6 +197,7 @@ fn place(connection: &Connection, placing: &Placing<'_>, ruling: Ruling, at: Tim
         "kept": kept,
         "digest": placing.blob.digest.to_string(),
         "sizeBytes": placing.blob.size_bytes,
+        "flags": placing.blob.flags,
         "key": placing.callback.key.as_str(),
         "status": placing.callback.status,
         "inbox": placing.mark.inbox.0,
@@ -178,7 +205,16 @@ fn place(connection: &Connection, placing: &Placing<'_>, ruling: Ruling, at: Tim
     let actor = placing.callback.users.first().map_or("document-server", String::as_str);
     append(connection, &Act { document: placing.document, at, actor, action: "save-committed", details })?;
     let document = Some(placing.document.clone());
-    Ok(Committed { document, ruling: Some(ruling), label, kept, answer: Answer::Saved, is_new: true })
+    let vanished = Vec::new();
+    Ok(Committed {
+        document,
+        ruling: Some(ruling),
+        label,
+        kept,
+        answer: Answer::Saved,
+        vanished,
+        is_new: true,
+    })
 }
 
 struct When {
@@ -279,6 +315,7 @@ pub(super) fn keep_aside(connection: &Connection, aside: &Aside) -> Result<Commi
         label: None,
         kept,
         answer: aside.answer,
+        vanished: Vec::new(),
         is_new: true,
     };
     inbox::finish(
@@ -402,6 +439,7 @@ fn nothing_new(document: &DocumentId) -> Committed {
         label: None,
         kept: None,
         answer: Answer::Saved,
+        vanished: Vec::new(),
         is_new: false,
     }
 }
@@ -426,6 +464,7 @@ fn commit_forgotten(
             newest_save: places.newest_save,
         },
     );
+    let compared = compare(&found.policy, (&head, ruling), &found.blob);
     let mark = SaveMark {
         inbox: number,
         last_save: None,
@@ -436,18 +475,18 @@ fn commit_forgotten(
     let placing = Placing {
         document: &found.document,
         callback,
-        blob: &found.blob,
+        blob: &compared.blob,
         origin: Origin::Recovered,
         mark: &mark,
     };
-    let committed = place(connection, &placing, ruling, found.at)?;
+    let committed = compared.told(place(connection, &placing, compared.ruling, found.at)?);
     if matches!(ruling, Ruling::NewVersion) {
         keys::note_newest(connection, &found.key, &IncomingSave { kind: SaveKind::Final, mark }, found.at)?;
     }
     inbox::finish(
         connection,
         number,
-        outcome_of(ruling),
+        outcome_of(compared.ruling),
         &End { committed: &committed, at: found.at, answered_at: None },
     )?;
     Ok(committed)

@@ -5,7 +5,7 @@ use model::versions::Origin;
 use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
 use rusqlite::{Connection, params};
 
-use super::rows::{Stored, label, ms, optional, optional_ms};
+use super::rows::{Stored, extent_text, label, ms, optional, optional_ms};
 use crate::documents::{Author, BlobFacts, Keeping};
 use crate::{LedgerError, Result};
 
@@ -49,8 +49,8 @@ pub(super) fn add_content(connection: &Connection, new: &NewContent<'_>) -> Resu
     connection
         .prepare_cached(
             "INSERT INTO contents (document, version, checkpoint, origin, digest, file_type, flags, author_id,
-             author_name, committed_ms, saved_ms, session_start_ms, key, inbox, is_filed_beside, history, server_version)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+             author_name, committed_ms, saved_ms, session_start_ms, key, inbox, is_filed_beside, history, server_version,
+             extent) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
         )?
         .execute(params![
             new.document.as_str(),
@@ -70,6 +70,7 @@ pub(super) fn add_content(connection: &Connection, new: &NewContent<'_>) -> Resu
             new.is_filed_beside,
             new.history,
             new.server_version,
+            extent_text(new.blob.extent.as_ref()),
         ])?;
     if new.label.is_version() {
         connection
@@ -134,8 +135,8 @@ pub(super) struct NewKept<'a> {
 pub(super) fn keep_copy(connection: &Connection, new: &NewKept<'_>) -> Result<u64> {
     connection
         .prepare_cached(
-            "INSERT INTO kept (document, kind, reason, digest, file_type, flags, author_id, author_name, kept_ms, key, inbox)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            "INSERT INTO kept (document, kind, reason, digest, file_type, flags, author_id, author_name, kept_ms, key, inbox,
+             extent) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?
         .execute(params![
             new.document.map(DocumentId::as_str),
@@ -149,6 +150,7 @@ pub(super) fn keep_copy(connection: &Connection, new: &NewKept<'_>) -> Result<u6
             ms(new.kept_at),
             new.key.map(EditorKey::as_str),
             new.inbox.map(Stored),
+            extent_text(new.blob.extent.as_ref()),
         ])?;
     u64::try_from(connection.last_insert_rowid()).map_err(LedgerError::damaged)
 }

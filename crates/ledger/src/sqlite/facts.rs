@@ -6,7 +6,7 @@ use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
 use rusqlite::{Connection, Row, params};
 
 use super::callback_text;
-use super::rows::{Stored, get, get_optional, label, optional};
+use super::rows::{Stored, extent, get, get_optional, label, optional};
 use crate::{LedgerError, Result};
 
 /// What is known of a key, as far as a save with these bytes is concerned.
@@ -118,7 +118,7 @@ pub(super) fn of_head(
 ) -> Result<(Label, HeadFacts)> {
     connection
         .prepare_cached(
-            "SELECT d.head_version, d.head_checkpoint, d.head_digest, c.key, c.inbox, c.saved_ms, c.session_start_ms, c.digest
+            "SELECT d.head_version, d.head_checkpoint, d.head_digest, c.key, c.inbox, c.saved_ms, c.session_start_ms, c.digest, c.extent
              FROM documents d JOIN contents c
              ON c.document = d.id AND c.version = d.head_version AND c.checkpoint = d.head_checkpoint WHERE d.id = ?1",
         )?
@@ -136,6 +136,7 @@ pub(super) fn of_head(
                 digest: get(row, "head_digest")?,
                 is_version: label.is_version(),
                 made_by_this_key: is_own.then_some(own),
+                extent: extent(row)?,
             };
             Ok((label, head))
         })

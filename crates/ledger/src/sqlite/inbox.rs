@@ -132,6 +132,7 @@ pub(super) fn load(connection: &Connection, number: InboxNumber) -> Result<Inbox
                     },
                     kept: row.get("kept")?,
                     answer,
+                    vanished: Vec::new(),
                     is_new: false,
                 }),
             };

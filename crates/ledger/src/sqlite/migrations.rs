@@ -8,8 +8,10 @@ use rusqlite::Connection;
 use crate::{LedgerError, Result};
 
 /// Add the next one at the end; never edit one that was released.
-const MIGRATIONS: &[(&str, &str)] =
-    &[("0001_documents", include_str!("../../migrations/sqlite/0001_documents.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("0001_documents", include_str!("../../migrations/sqlite/0001_documents.sql")),
+    ("0002_extents", include_str!("../../migrations/sqlite/0002_extents.sql")),
+];
 
 pub(super) fn migrate(connection: &Connection) -> Result<()> {
     let done: usize = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;

@@ -3,6 +3,7 @@
 //! Guarantees: a value that cannot be read back as what it must be is reported as damage, never guessed.
 
 use jiff::Timestamp;
+use model::checking::Extent;
 use model::names::FileName;
 use model::versions::Origin;
 use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
@@ -145,7 +146,7 @@ pub(super) fn names(text: &str) -> Vec<String> {
 }
 
 pub(super) const CONTENT_COLUMNS: &str = "
-    c.version, c.checkpoint, c.origin, c.digest, b.size_bytes, c.file_type, c.flags, c.author_id, c.author_name,
+    c.version, c.checkpoint, c.origin, c.digest, b.size_bytes, c.file_type, c.flags, c.extent, c.author_id, c.author_name,
     c.committed_ms, c.saved_ms, c.key, c.inbox, c.is_filed_beside, c.history, c.server_version
     FROM contents c JOIN blobs b ON b.digest = c.digest";
 
@@ -167,7 +168,7 @@ pub(super) fn content(row: &Row<'_>) -> rusqlite::Result<Content> {
 }
 
 pub(super) const KEPT_COLUMNS: &str = "
-    k.number, k.document, k.kind, k.reason, k.digest, b.size_bytes, k.file_type, k.flags, k.author_id, k.author_name,
+    k.number, k.document, k.kind, k.reason, k.digest, b.size_bytes, k.file_type, k.flags, k.extent, k.author_id, k.author_name,
     k.kept_ms, k.key, k.inbox
     FROM kept k JOIN blobs b ON b.digest = k.digest";
 
@@ -191,7 +192,19 @@ fn blob(row: &Row<'_>) -> rusqlite::Result<BlobFacts> {
         size_bytes: row.get("size_bytes")?,
         file_type: row.get("file_type")?,
         flags: row.get("flags")?,
+        extent: extent(row)?,
     })
+}
+
+/// How much a content holds. What cannot be read is as good as not counted.
+pub(super) fn extent(row: &Row<'_>) -> rusqlite::Result<Option<Extent>> {
+    let text: Option<String> = row.get("extent")?;
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+/// The same for writing.
+pub(super) fn extent_text(extent: Option<&Extent>) -> Option<String> {
+    extent.and_then(|extent| serde_json::to_string(extent).ok())
 }
 
 fn author(row: &Row<'_>) -> rusqlite::Result<Author> {

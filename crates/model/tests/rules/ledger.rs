@@ -366,6 +366,7 @@ fn head_facts(world: &World, key: u8) -> HeadFacts {
         digest: digest(head.mark.content),
         is_version: head.is_version,
         made_by_this_key: (head.key == key + 1).then(|| save_mark(head.mark)),
+        extent: None,
     }
 }
 

@@ -54,6 +54,11 @@ impl<'a> Element<'a> {
         self.depth
     }
 
+    /// Whether it has an attribute of this local name, in whatever namespace.
+    pub(crate) fn has_attribute(&self, name: &[u8]) -> bool {
+        self.attributes.iter().any(|attribute| attribute.name.local_in(self.data) == name)
+    }
+
     /// The value of the attribute without prefix of this name, as the document means it.
     pub(crate) fn attribute(&self, name: &[u8]) -> Option<Cow<'a, str>> {
         self.value(|attribute| !attribute.name.has_prefix() && attribute.name.local_in(self.data) == name)

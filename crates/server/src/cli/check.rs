@@ -118,6 +118,7 @@ fn show(file: &Path, report: &Report) {
 
 #[cfg(test)]
 mod tests {
+    use model::checking::Vanished;
     use office_check::Code;
 
     #[test]
@@ -125,6 +126,10 @@ mod tests {
         let page = include_str!("../../../../docs/findings.md");
         for code in Code::ALL {
             let line = format!("| `{}` | {} |", code.as_str(), code.severity().as_str());
+            assert!(page.contains(&line), "docs/findings.md lacks: {line}");
+        }
+        for vanished in Vanished::ALL {
+            let line = format!("| `{}` | {} |", vanished.as_str(), vanished.meaning());
             assert!(page.contains(&line), "docs/findings.md lacks: {line}");
         }
     }

@@ -10,13 +10,15 @@ mod generated;
 mod reader;
 mod secret;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use model::Environment;
+use model::checking::{OnVanished, Policy, Vanished};
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
@@ -42,6 +44,8 @@ pub struct Config {
     pub opening: Opening,
     /// How saves are taken.
     pub saving: Saving,
+    /// What follows from a check of the bytes.
+    pub checking: Arc<Policy>,
     /// How unfinished work is found.
     pub recovering: Recovering,
     /// How the service stops.
@@ -205,6 +209,7 @@ struct Partial {
     api_secrets: (Option<Secret>, Option<Secret>),
     opening: Opening,
     saving: Saving,
+    checking: Policy,
     recovering: Recovering,
     stopping: Stopping,
     log: Log,
@@ -219,6 +224,7 @@ impl Partial {
             api_secrets: read_secrets(&mut reader.section("api")),
             opening: read_opening(&mut reader.section("opening")),
             saving: read_saving(&mut reader.section("saving")),
+            checking: read_checking(&mut reader.section("checking")),
             recovering: Recovering {
                 interval: reader.section("recovering").duration(
                     "interval_seconds",
@@ -256,6 +262,7 @@ impl Partial {
             api: Api { secrets: api_secrets },
             opening: self.opening,
             saving: self.saving,
+            checking: Arc::new(self.checking),
             recovering: self.recovering,
             stopping: self.stopping,
             log: self.log,
@@ -334,6 +341,18 @@ fn read_saving(section: &mut Section<'_>) -> Saving {
         ))
         .unwrap_or(SignedDuration::from_mins(15)),
     }
+}
+
+fn read_checking(section: &mut Section<'_>) -> Policy {
+    let shadow: BTreeSet<String> = section.list("shadow").into_iter().collect();
+    let known = office_check::Code::ALL.iter().map(|code| code.as_str());
+    let known: BTreeSet<&str> = known.chain(Vanished::ALL.map(Vanished::as_str)).collect();
+    for code in shadow.iter().filter(|code| !known.contains(code.as_str())) {
+        section
+            .mistake("shadow", &format!("has `{code}`, which is no code of a finding; see docs/findings.md"));
+    }
+    let choices = [("flag", OnVanished::Flag), ("hold", OnVanished::Hold)];
+    Policy { shadow, on_vanished: section.choice("vanished", OnVanished::Flag, &choices) }
 }
 
 fn read_stopping(section: &mut Section<'_>) -> Stopping {

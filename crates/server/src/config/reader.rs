@@ -211,7 +211,7 @@ impl Section<'_> {
         }
     }
 
-    fn list(&mut self, name: &str) -> Vec<String> {
+    pub(super) fn list(&mut self, name: &str) -> Vec<String> {
         self.note(name);
         if let Some(text) = self.reader.environment.get(&variable_of(self.name, name)) {
             return text

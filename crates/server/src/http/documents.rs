@@ -10,6 +10,7 @@ use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use ledger::documents::{Content, Document, DocumentPage};
 use model::access::Permission;
+use model::checking::Extent;
 use model::keys::Mode;
 use model::names::FileName;
 use model::{DocumentId, Label, ProjectId};
@@ -97,6 +98,9 @@ pub(super) struct VersionView {
     file_type: String,
     /// What the check found worth telling.
     flags: Vec<String>,
+    /// How much it holds; absent if that was not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holds: Option<HoldsView>,
     /// The id of who made the last change.
     author_id: String,
     /// Their name.
@@ -111,6 +115,30 @@ pub(super) struct VersionView {
     is_filed_beside: bool,
 }
 
+/// How much a content holds.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct HoldsView {
+    /// Bytes of text.
+    text_bytes: u64,
+    /// Cells with a value.
+    cells: u64,
+    /// Cells with a formula.
+    formulas: u64,
+    /// Sheets of a workbook.
+    sheets: u64,
+    /// Slides of a presentation.
+    slides: u64,
+    /// Pictures and charts.
+    pictures: u64,
+}
+
+impl From<Extent> for HoldsView {
+    fn from(extent: Extent) -> Self {
+        let Extent { text_bytes, cells, formulas, sheets, slides, pictures } = extent;
+        Self { text_bytes, cells, formulas, sheets, slides, pictures }
+    }
+}
+
 impl From<Content> for VersionView {
     fn from(content: Content) -> Self {
         Self {
@@ -121,6 +149,7 @@ impl From<Content> for VersionView {
             size_bytes: content.blob.size_bytes,
             file_type: content.blob.file_type,
             flags: content.blob.flags.split(',').filter(|flag| !flag.is_empty()).map(str::to_owned).collect(),
+            holds: content.blob.extent.map(HoldsView::from),
             author_id: content.author.id,
             author_name: content.author.name,
             committed_at: content.committed_at,

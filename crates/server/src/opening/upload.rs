@@ -5,15 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use ledger::documents::{Author, Document, NewDocument};
+use model::checking::Source;
 use model::names::FileName;
 use model::{CompanyId, DocumentId, ProjectId};
-use office_check::{Hint, Verdict};
+use office_check::Hint;
 use signals::Signal;
 use vault::{Sidecar, Spooled};
 
 use super::OpenError;
 use crate::app::App;
-use crate::incoming::{blob_facts, check};
+use crate::incoming::check;
 
 /// A document to be brought in.
 #[derive(Debug, Clone)]
@@ -44,9 +45,8 @@ pub async fn upload<E>(
 
 async fn store(app: Arc<App>, upload: Upload, spooled: Spooled) -> Result<Document, OpenError> {
     let hint = Hint::from_extension(&upload.name.extension());
-    let report = check(spooled.clone(), hint).await?;
-    if report.verdict == Verdict::Refuse {
-        let reason = report.findings.first().map_or_else(String::new, |finding| finding.message.clone());
+    let mut checked = check(&app, &spooled, (hint, Source::Other)).await?;
+    if let Some(reason) = checked.refusal.take() {
         return Err(OpenError::NotWhole { reason });
     }
     app.vault.put(&spooled, &Sidecar::Uploaded { to_become: upload.id.clone() }).await?;
@@ -56,7 +56,7 @@ async fn store(app: Arc<App>, upload: Upload, spooled: Spooled) -> Result<Docume
         company: upload.company,
         project: upload.project,
         name: upload.name,
-        blob: blob_facts(&spooled, &report),
+        blob: checked.facts(&spooled),
         author: upload.author,
         at: app.now(),
     };

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use ledger::saves::{Committed, ForgottenFile};
 use model::callbacks::{Answer, AsideReason};
+use model::checking::Source;
 use model::opening::{CollectRuling, Quiet, rule_on_collecting};
 use model::saves::{KeyStanding, Ruling};
 use model::{Digest, DocumentId, EditorKey};
-use office_check::{Hint, Verdict};
+use office_check::Hint;
 use signals::Signal;
 use tokio::io::AsyncReadExt as _;
 use vault::{Sidecar, read_verified};
@@ -19,7 +20,7 @@ use vault::{Sidecar, read_verified};
 use super::RecoveryError;
 use super::keys::is_quiet;
 use crate::app::App;
-use crate::incoming::{blob_facts, check};
+use crate::incoming::{check, tell_vanished};
 use crate::telemetry::{self, report};
 
 /// The status in the sidecar of a forgotten file: it came with no callback.
@@ -75,13 +76,14 @@ pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -
         telemetry::forgotten_ended("in-use");
         return Ok(());
     }
-    let report = check(spooled.clone(), hint_of(&link)).await?;
+    let checked = check(app, &spooled, (hint_of(&link), Source::DocumentServer)).await?;
     app.vault.put(&spooled, &Sidecar::Saved { key: key.clone(), status: NO_STATUS }).await?;
     steps::reached("forgotten.stored");
-    let damaged = (report.verdict == Verdict::Refuse).then_some(AsideReason::Damaged);
-    let blob = blob_facts(&spooled, &report);
+    let damaged = checked.is_refused().then_some(AsideReason::Damaged);
+    let blob = checked.facts(&spooled);
     let (key, document, at) = (key.clone(), document.clone(), app.now());
-    let file = ForgottenFile { key, document, blob, damaged, saves_received, keeps_source, at };
+    let policy = Arc::clone(&app.config.checking);
+    let file = ForgottenFile { key, document, blob, damaged, saves_received, keeps_source, policy, at };
     let committed = app.ledger.collect_forgotten(&file).await?;
     let ForgottenFile { key, document, .. } = &file;
     if committed.answer == Answer::TryAgain {
@@ -89,6 +91,7 @@ pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -
         return Ok(());
     }
     steps::reached("forgotten.committed");
+    tell_vanished(app, &committed);
     if damaged.is_some() {
         leave_with_the_server(document, &committed);
         return Ok(());

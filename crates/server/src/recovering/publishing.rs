@@ -11,15 +11,16 @@ use jiff::{SignedDuration, Timestamp};
 use ledger::documents::BlobFacts;
 use ledger::publications::{ExternalChange, Owed};
 use model::callbacks::AsideReason;
+use model::checking::Source;
 use model::{DocumentId, Label};
-use office_check::{Hint, Verdict};
+use office_check::Hint;
 use tokio::io::AsyncReadExt as _;
 use vault::tree::{Place, Publication, Replaced};
 use vault::{BlobReader, Sidecar};
 
 use super::RecoveryError;
 use crate::app::App;
-use crate::incoming::{blob_facts, check};
+use crate::incoming::check;
 use crate::telemetry::{self, report};
 
 /// Documents looked at per query.
@@ -184,10 +185,10 @@ async fn bring_in(
         writer.write(&buffer[..count]).await?;
     }
     let spooled = writer.finish().await?;
-    let report = check(spooled.clone(), Hint::from_extension(extension)).await?;
+    let checked = check(app, &spooled, (Hint::from_extension(extension), Source::Other)).await?;
     app.vault.put(&spooled, &Sidecar::Brought { document: document.clone() }).await?;
-    let damaged = (report.verdict == Verdict::Refuse).then_some(AsideReason::Damaged);
-    Ok((blob_facts(&spooled, &report), damaged))
+    let damaged = checked.is_refused().then_some(AsideReason::Damaged);
+    Ok((checked.facts(&spooled), damaged))
 }
 
 #[cfg(test)]

@@ -52,6 +52,7 @@ fn unnamed(app: &App, blob: &StoredBlob) -> UnnamedBlob {
             size_bytes: blob.size_bytes,
             file_type: "unknown".to_owned(),
             flags: String::new(),
+            extent: None,
         },
         document: sidecar.and_then(vault::Sidecar::document),
         key: sidecar.and_then(vault::Sidecar::key).cloned(),

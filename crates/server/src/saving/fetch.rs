@@ -8,17 +8,18 @@ use std::time::{Duration, Instant};
 
 use ledger::saves::OpenSave;
 use model::Digest;
-use office_check::{Hint, Report, Verdict};
+use model::checking::Source;
+use office_check::Hint;
 use vault::Spooled;
 
 use super::SaveError;
 use crate::app::App;
 use crate::editors::FetchError;
-use crate::incoming::check;
+use crate::incoming::{Checked, check};
 use crate::telemetry::{self, timed};
 
 /// Fetches a link and checks what came, trying again while that makes sense.
-pub(super) async fn fetch(app: &App, save: &OpenSave, link: &str) -> Result<(Spooled, Report), SaveError> {
+pub(super) async fn fetch(app: &App, save: &OpenSave, link: &str) -> Result<(Spooled, Checked), SaveError> {
     let settings = &app.config.saving;
     let deadline = Instant::now() + settings.fetch_within;
     let mut attempt = 1;
@@ -41,7 +42,7 @@ async fn attempt_once(
     save: &OpenSave,
     link: &str,
     deadline: Instant,
-) -> Result<(Spooled, Report), SaveError> {
+) -> Result<(Spooled, Checked), SaveError> {
     let fetching = tokio::time::timeout_at(deadline.into(), app.editor.fetch(link, &app.spool));
     let fetched = timed("fetch", fetching).await;
     let fetched = fetched.unwrap_or_else(|_| Err(FetchError::Broken { cause: "it took too long".into() }));
@@ -49,15 +50,15 @@ async fn attempt_once(
     let spooled = fetched.map_err(SaveError::Fetch)?;
     steps::reached("save.fetched");
     let hint = Hint::from_extension(save.callback.file_type.as_deref().unwrap_or_default());
-    let report = timed("check", check(spooled.clone(), hint)).await?;
+    let checked = timed("check", check(app, &spooled, (hint, Source::DocumentServer))).await?;
     steps::reached("save.checked");
-    Ok((spooled, report))
+    Ok((spooled, checked))
 }
 
 /// What was wrong, if another attempt may help.
-fn trouble_with(brought: &Result<(Spooled, Report), SaveError>) -> Option<String> {
+fn trouble_with(brought: &Result<(Spooled, Checked), SaveError>) -> Option<String> {
     match brought {
-        Ok((_, report)) if report.verdict == Verdict::Refuse => Some("the file is damaged".to_owned()),
+        Ok((_, checked)) if checked.is_refused() => Some("the file is damaged".to_owned()),
         Ok(_) | Err(SaveError::Fetch(FetchError::TooLarge { .. } | FetchError::BadLink { .. })) => None,
         Err(error) => Some(telemetry::report(error)),
     }

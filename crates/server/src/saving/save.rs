@@ -11,7 +11,6 @@ use ledger::saves::{Aside, Committed, OpenSave, PreparedSave};
 use model::Digest;
 use model::callbacks::{Answer, AsideReason, Plan, answer_to_failure};
 use model::saves::{Ruling, SaveKind, SomeoneWaits};
-use office_check::{Report, Verdict};
 use signals::Signal;
 use vault::{Sidecar, Spooled};
 
@@ -20,7 +19,7 @@ use super::accept::Work;
 use super::fetch::{fetch, opened_on};
 use super::jobs::Job;
 use crate::app::App;
-use crate::incoming::blob_facts;
+use crate::incoming::{Checked, tell_vanished};
 use crate::telemetry::{self, report, timed};
 
 /// How often somebody who waits for an earlier save looks.
@@ -37,7 +36,7 @@ pub(super) struct Prepared {
 struct Stored {
     spooled: Spooled,
     sidecar: Sidecar,
-    report: Report,
+    checked: Checked,
 }
 
 /// Steps 3 to 5: fetch, check, store. Runs side by side with other saves of the document.
@@ -79,13 +78,13 @@ async fn let_earlier_ones_go_first(app: &App, save: &OpenSave) -> Result<(), Sav
 
 async fn bring_in(app: &App, save: &OpenSave, link: Option<&str>) -> Result<Option<Stored>, SaveError> {
     let Some(link) = link else { return Ok(None) };
-    let (spooled, report) = fetch(app, save, link).await?;
+    let (spooled, checked) = fetch(app, save, link).await?;
     let sidecar = Sidecar::Saved { key: save.callback.key.clone(), status: save.callback.status };
     if app.guards.blob_before_row {
         timed("store", app.vault.put(&spooled, &sidecar)).await.map_err(SaveError::Store)?;
     }
     steps::reached("save.stored");
-    Ok(Some(Stored { spooled, sidecar, report }))
+    Ok(Some(Stored { spooled, sidecar, checked }))
 }
 
 /// Step 6: commit, alone for the document. Whoever waits hears the answer, or that the server should try again.
@@ -130,7 +129,7 @@ async fn give_up_if_hopeless(app: &App, save: &OpenSave, cause: &SaveError) {
 async fn commit_prepared(work: &Work, prepared: Prepared) -> Result<Committed, SaveError> {
     let (app, save) = (&work.app, &work.open);
     let Prepared { content, form, opened_on } = prepared;
-    let is_damaged = content.as_ref().is_some_and(|stored| stored.report.verdict == Verdict::Refuse);
+    let is_damaged = content.as_ref().is_some_and(|stored| stored.checked.is_refused());
     let blob = content.as_ref().map(Stored::facts);
     let committed = match (work.plan, blob) {
         _ if save.document.is_none() => keep_orphan(app, save, content.as_ref()).await?,
@@ -138,7 +137,8 @@ async fn commit_prepared(work: &Work, prepared: Prepared) -> Result<Committed, S
             let someone_waits = someone_waits(&work.job, app, save);
             let form = form.as_ref().map(Stored::facts);
             let (number, at) = (save.number, app.now());
-            let prepared = PreparedSave { number, kind, blob, form, opened_on, someone_waits, at };
+            let policy = Arc::clone(&app.config.checking);
+            let prepared = PreparedSave { number, kind, blob, form, opened_on, policy, someone_waits, at };
             let committed = app.ledger.commit_save(&prepared).await?;
             if committed.answer == Answer::TryAgain {
                 return Err(SaveError::Overtaking);
@@ -167,7 +167,7 @@ fn someone_waits(job: &Job, app: &App, save: &OpenSave) -> SomeoneWaits {
 
 impl Stored {
     fn facts(&self) -> BlobFacts {
-        blob_facts(&self.spooled, &self.report)
+        self.checked.facts(&self.spooled)
     }
 }
 
@@ -199,6 +199,7 @@ async fn announce(app: &App, save: &OpenSave, committed: &Committed) {
     if let Some(document) = &committed.document {
         app.signals.announce(Signal::Settled(document.clone())).await;
     }
+    tell_vanished(app, committed);
     let document = committed.document.as_ref().map_or("?", model::DocumentId::as_str);
     match (&committed.ruling, committed.label, committed.kept) {
         _ if !committed.is_new => {}

@@ -20,7 +20,7 @@ use super::letting_go::{LettingGo, may_let_go};
 use crate::app::App;
 use crate::opening::configure;
 use crate::recovering;
-use crate::testing::{Workbench, author, deliver, docx, idle, place};
+use crate::testing::{Workbench, author, deliver, docx, docx_of, idle, place};
 
 async fn kept_reasons(bench: &Workbench) -> Vec<&'static str> {
     let page = KeptPage { of: Whose::All, before: None, limit: 100 };
@@ -572,4 +572,39 @@ async fn a_session_opened_on_an_older_forgotten_file_does_not_take_the_head_back
 
     assert_eq!(bench.document().await.head_digest, Digest::of(&docx("older and newer")));
     assert_eq!(kept_reasons(&bench).await, ["session-began-again", "final-save-failed"]);
+}
+
+#[tokio::test]
+async fn a_save_in_which_much_vanished_is_taken_and_marked() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    deliver(&app, &bench.callback(&key, 6, &docx(&"many words ".repeat(1_000)))).await;
+
+    let answer = deliver(&app, &bench.callback(&key, 2, &docx("few"))).await;
+
+    let document = bench.document().await;
+    assert_eq!((answer, document.head_digest), (Some(Answer::Saved), Digest::of(&docx("few"))));
+    let contents = bench.ledger.contents(&document.id).await.unwrap();
+    let flags: Vec<_> = contents.iter().map(|content| content.blob.flags.as_str()).collect();
+    assert_eq!(flags, ["text-vanished", "", ""]);
+}
+
+#[tokio::test]
+async fn what_the_document_server_sends_is_not_refused_for_being_more_than_usual() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let deep = docx_of(&format!(
+        r#"<w:document xmlns:w="x">{}{}</w:document>"#,
+        "<w:p>".repeat(11_000),
+        "</w:p>".repeat(11_000)
+    ));
+
+    let answer = deliver(&app, &bench.callback(&key, 2, &deep)).await;
+
+    let document = bench.document().await;
+    assert_eq!((answer, document.head_digest), (Some(Answer::Saved), Digest::of(&deep)));
+    let newest = &bench.ledger.contents(&document.id).await.unwrap()[0];
+    assert_eq!(newest.blob.flags, "hostile-markup");
 }
