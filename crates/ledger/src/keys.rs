@@ -1,7 +1,7 @@
 //! The part of the port about editor keys: issuing, reusing, retiring, and who is inside.
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use model::opening::ServerKnowledge;
 use model::saves::KeyStanding;
 use model::{Digest, DocumentId, EditorKey, Label};
@@ -39,6 +39,8 @@ pub struct OpenRequest {
     pub knowledge: Option<Knowledge>,
     /// Who.
     pub user: Author,
+    /// After so long without a word about a key, no answer or repeat of its save is on its way.
+    pub quiet_after: SignedDuration,
     /// When.
     pub at: Timestamp,
 }
@@ -52,6 +54,8 @@ pub struct Knowledge {
     pub saves_received: u64,
     /// The answer.
     pub server: ServerKnowledge,
+    /// When the question was put.
+    pub asked_at: Timestamp,
 }
 
 /// What became of a wish to edit.
@@ -112,6 +116,8 @@ pub struct KeyRecord {
     pub base: Option<(Label, Digest)>,
     /// When it was issued (or adopted).
     pub issued_at: Timestamp,
+    /// When it retired, if it did.
+    pub retired_at: Option<Timestamp>,
     /// How many different saves were received under it, failed ones included.
     pub saves_received: u64,
     /// Whether a final save of it is committed.

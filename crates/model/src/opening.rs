@@ -44,6 +44,18 @@ pub struct OpenFacts {
     pub final_save_is_being_stored: bool,
     /// The live edit key, if there is one.
     pub live: Option<LiveKeyFacts>,
+    /// The newest key that retired with its final save, if the server was not yet heard to be done with it.
+    pub left: Option<LeftKeyFacts>,
+}
+
+/// What is known of a key that retired with its final save. Our 0 may never have been heard: we stopped before it left, or it
+/// was lost. Then the server holds the session's changes, and people may have gone on with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftKeyFacts {
+    /// What the server said, if it was asked.
+    pub server: Option<ServerKnowledge>,
+    /// Whether, when it was asked, our answer could not be on its way any more, nor a repeat of the save.
+    pub quiet: Quiet,
 }
 
 /// What to do for somebody who wants to edit.
@@ -59,6 +71,9 @@ pub enum OpenRuling {
     BringBackStranded,
     /// The live key is finished: collect its forgotten file if there is one, retire it, issue a new one on the head.
     RetireThenIssue,
+    /// Hand out the key that retired with its final save: the server did not hear so, and holds changes that only this key
+    /// brings back. Alert.
+    Revive,
     /// Issue a new key on the head.
     Issue,
     /// The server is away and its word is needed.
@@ -71,7 +86,7 @@ pub fn rule_on_open(guards: &Guards, facts: &OpenFacts) -> OpenRuling {
         return OpenRuling::WaitForSave;
     }
     let Some(live) = &facts.live else {
-        return OpenRuling::Issue;
+        return facts.left.as_ref().map_or(OpenRuling::Issue, rule_on_left);
     };
     if !live.has_received_saves && live.base == facts.head {
         return OpenRuling::Reuse;
@@ -85,13 +100,23 @@ pub fn rule_on_open(guards: &Guards, facts: &OpenFacts) -> OpenRuling {
     }
 }
 
+fn rule_on_left(left: &LeftKeyFacts) -> OpenRuling {
+    match (left.server, left.quiet) {
+        (None, _) => OpenRuling::AskServer,
+        (Some(ServerKnowledge::Away), _) => OpenRuling::ServerAway,
+        (Some(server), _) if may_retire(server) => OpenRuling::Issue,
+        (Some(_), Quiet::No) => OpenRuling::WaitForSave,
+        (Some(_), Quiet::Yes) => OpenRuling::Revive,
+    }
+}
+
 /// Whether nothing can come from a key any more, so that it may retire.
 pub fn may_retire(server: ServerKnowledge) -> bool {
     matches!(server, ServerKnowledge::Unknown | ServerKnowledge::NothingHeld)
 }
 
 /// Whether the server may be busy with a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Quiet {
     /// Nothing was heard of it for longer than the server repeats a save.
     Yes,
@@ -176,7 +201,7 @@ mod tests {
     const OTHER: Digest = Digest::new([2; 32]);
 
     fn check(live: Option<LiveKeyFacts>, expected: OpenRuling) {
-        let facts = OpenFacts { head: HEAD, final_save_is_being_stored: false, live };
+        let facts = OpenFacts { head: HEAD, final_save_is_being_stored: false, live, left: None };
         assert_eq!(rule_on_open(&Guards::ALL, &facts), expected, "{facts:?}");
 
         let while_saving = OpenFacts { final_save_is_being_stored: true, ..facts };
@@ -194,6 +219,27 @@ mod tests {
     #[test]
     fn without_a_live_key_a_new_one_is_issued() {
         check(None, OpenRuling::Issue);
+    }
+
+    #[test]
+    fn a_key_that_retired_with_its_final_save_is_asked_about_before_another_is_issued() {
+        let left = |server, quiet| {
+            let left = Some(LeftKeyFacts { server, quiet });
+            let facts = OpenFacts { head: HEAD, final_save_is_being_stored: false, live: None, left };
+            rule_on_open(&Guards::ALL, &facts)
+        };
+        let rulings = [
+            (None, OpenRuling::AskServer, OpenRuling::AskServer),
+            (Some(ServerKnowledge::Away), OpenRuling::ServerAway, OpenRuling::ServerAway),
+            (Some(ServerKnowledge::Unknown), OpenRuling::Issue, OpenRuling::Issue),
+            (Some(ServerKnowledge::NothingHeld), OpenRuling::Issue, OpenRuling::Issue),
+            // Our answer may be on its way: after it, the server would open the base under this key.
+            (Some(ServerKnowledge::ChangesHeld), OpenRuling::WaitForSave, OpenRuling::Revive),
+            (Some(ServerKnowledge::UsersInside), OpenRuling::WaitForSave, OpenRuling::Revive),
+        ];
+        for (server, busy, quiet) in rulings {
+            assert_eq!((left(server, Quiet::No), left(server, Quiet::Yes)), (busy, quiet), "{server:?}");
+        }
     }
 
     #[test]

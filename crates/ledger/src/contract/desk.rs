@@ -7,13 +7,17 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use jiff::{SignedDuration, Timestamp};
 use model::callbacks::Callback;
 use model::names::FileName;
-use model::saves::{SaveKind, SomeoneWaits};
+use model::opening::ServerKnowledge;
+use model::saves::{KeyStanding, SaveKind, SomeoneWaits};
 use model::{CompanyId, Digest, DocumentId, EditorKey, Environment, Label, ProjectId};
 
 use crate::Ledger;
 use crate::documents::{Author, BlobFacts, Company, Document, NewDocument, Project};
-use crate::keys::{KeyGrant, Knowledge, OpenGrant, OpenRequest};
+use crate::keys::{KeyGrant, KeyRecord, Knowledge, OpenGrant, OpenRequest};
 use crate::saves::{Arrival, Committed, PreparedSave, Receipt};
+
+/// How long a key must be quiet in these checks.
+const QUIET_AFTER: SignedDuration = SignedDuration::from_secs(10);
 
 /// The environment a ledger under contract must issue keys for.
 pub fn environment() -> Environment {
@@ -81,14 +85,36 @@ impl Desk {
     /// Asks for a key.
     pub async fn open(&self, document: &DocumentId, knowledge: Option<Knowledge>) -> OpenGrant {
         let random = self.random.fetch_add(1, Ordering::Relaxed);
-        let request =
-            OpenRequest { document: document.clone(), random, knowledge, user: author("u1"), at: self.now() };
+        let request = OpenRequest {
+            document: document.clone(),
+            random,
+            knowledge,
+            user: author("u1"),
+            quiet_after: QUIET_AFTER,
+            at: self.now(),
+        };
         self.ledger.open_for_editing(&request).await.unwrap()
     }
 
-    /// Asks for a key and expects one.
+    /// What the server says about a key just now.
+    pub fn said(&self, asked: &KeyRecord, server: ServerKnowledge) -> Knowledge {
+        let (key, saves_received, asked_at) = (asked.key.clone(), asked.saves_received, self.now());
+        Knowledge { key, saves_received, server, asked_at }
+    }
+
+    /// Asks for a key and expects one. Asked about a key that was saved, the server holds nothing.
     pub async fn key(&self, document: &DocumentId) -> EditorKey {
-        granted(self.open(document, None).await).key
+        self.grant(document).await.key
+    }
+
+    /// The same, with the content to start from.
+    pub async fn grant(&self, document: &DocumentId) -> KeyGrant {
+        match self.open(document, None).await {
+            OpenGrant::AskServer(asked) if asked.standing == KeyStanding::Retired => {
+                granted(self.open(document, Some(self.said(&asked, ServerKnowledge::NothingHeld))).await)
+            }
+            grant => granted(grant),
+        }
     }
 
     /// A callback with content at a path.

@@ -12,7 +12,7 @@ use model::saves::{KeyStanding, Ruling, SaveKind};
 use model::versions::Origin;
 use model::{Digest, DocumentId, EditorKey, Label};
 
-use super::desk::{Desk, blob, granted};
+use super::desk::{Desk, blob};
 use crate::keys::{OpenGrant, Retirement};
 use crate::saves::ForgottenFile;
 
@@ -85,7 +85,7 @@ pub async fn a_key_whose_forgotten_file_was_collected_is_spent_and_stays_live(de
     assert!(matches!(desk.open(&document.id, None).await, OpenGrant::AskServer(_)));
     let retirement = Retirement { key, saves_received: 0, why: "nothing left", at: desk.now() };
     assert!(desk.ledger.retire_key(&retirement).await.unwrap());
-    assert_eq!(granted(desk.open(&document.id, None).await).base, Label::version(2));
+    assert_eq!(desk.grant(&document.id).await.base, Label::version(2));
 }
 
 pub async fn a_forgotten_file_is_left_alone_when_a_save_came_meanwhile(desk: &Desk) {

@@ -12,7 +12,7 @@ use model::saves::KeyStanding;
 use model::{EditorKey, Label};
 
 use super::desk::{Desk, granted};
-use crate::keys::{KeyStandingNow, Knowledge, OpenGrant, Presence, Retirement};
+use crate::keys::{KeyStandingNow, OpenGrant, Presence, Retirement};
 
 fn presence(desk: &Desk, key: &EditorKey, users: &[&str]) -> Presence {
     Presence {
@@ -26,8 +26,8 @@ fn presence(desk: &Desk, key: &EditorKey, users: &[&str]) -> Presence {
 pub async fn an_idle_key_is_reused_while_its_base_is_the_head(desk: &Desk) {
     let document = desk.document("12345").await;
 
-    let first = granted(desk.open(&document.id, None).await);
-    let second = granted(desk.open(&document.id, None).await);
+    let first = desk.grant(&document.id).await;
+    let second = desk.grant(&document.id).await;
 
     assert!(first.is_new && !second.is_new);
     assert_eq!(first.key, second.key);
@@ -66,12 +66,35 @@ pub async fn a_key_whose_final_save_was_answered_is_replaced(desk: &Desk) {
     let key = desk.key(&document.id).await;
 
     desk.save(&key, 2, b"edited").await;
-    let next = granted(desk.open(&document.id, None).await);
+    let next = desk.grant(&document.id).await;
 
     assert_ne!(next.key, key);
     assert_eq!(next.base, Label::version(2));
     let old = desk.ledger.key(&key).await.unwrap().unwrap();
     assert_eq!((old.standing, old.is_spent), (KeyStanding::Retired, true));
+}
+
+pub async fn a_key_that_retired_with_its_final_save_comes_back_if_the_server_did_not_hear_so(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    desk.save(&key, 2, b"edited").await;
+
+    let OpenGrant::AskServer(asked) = desk.open(&document.id, None).await else {
+        unreachable!("the server must be asked")
+    };
+    assert_eq!((&asked.key, asked.standing), (&key, KeyStanding::Retired));
+    let held = || Some(desk.said(&asked, ServerKnowledge::ChangesHeld));
+    assert_eq!(desk.open(&document.id, held()).await, OpenGrant::Wait, "our answer may be on its way");
+    desk.pass(20);
+    let again = granted(desk.open(&document.id, held()).await);
+
+    assert_eq!((again.key, again.base, again.brings_back_stranded), (key.clone(), Label::FIRST, true));
+    let record = desk.ledger.key(&key).await.unwrap().unwrap();
+    assert_eq!((record.standing, record.is_spent), (KeyStanding::Live, false));
+    let both = desk.save(&key, 2, b"edited and more").await;
+    assert_eq!(both.label, Some(Label::version(3)));
+    assert_ne!(desk.key(&document.id).await, key);
+    desk.expect_consistent().await;
 }
 
 pub async fn a_key_whose_final_save_nobody_heard_of_stays_live(desk: &Desk) {
@@ -82,7 +105,7 @@ pub async fn a_key_whose_final_save_nobody_heard_of_stays_live(desk: &Desk) {
     let OpenGrant::AskServer(record) = desk.open(&document.id, None).await else {
         unreachable!("the server must be asked")
     };
-    let known = |server| Some(Knowledge { key: key.clone(), saves_received: record.saves_received, server });
+    let known = |server| Some(desk.said(&record, server));
     let held = granted(desk.open(&document.id, known(ServerKnowledge::ChangesHeld)).await);
     let finished = desk.open(&document.id, known(ServerKnowledge::NothingHeld)).await;
 
@@ -101,7 +124,7 @@ pub async fn a_key_whose_final_save_nobody_heard_of_stays_live(desk: &Desk) {
     };
     assert!(desk.ledger.retire_key(&retirement).await.unwrap());
     assert!(!desk.ledger.retire_key(&retirement).await.unwrap(), "once is enough");
-    assert_eq!(granted(desk.open(&document.id, None).await).base, Label::version(2));
+    assert_eq!(desk.grant(&document.id).await.base, Label::version(2));
 }
 
 pub async fn opening_waits_while_a_final_save_is_open(desk: &Desk) {
@@ -113,15 +136,16 @@ pub async fn opening_waits_while_a_final_save_is_open(desk: &Desk) {
 
     let prepared = desk.prepared(&receipt, model::saves::SaveKind::Final, b"edited");
     desk.ledger.commit_save(&prepared).await.unwrap();
-    assert_eq!(granted(desk.open(&document.id, None).await).base, Label::version(2));
+    assert_eq!(desk.grant(&document.id).await.base, Label::version(2));
 }
 
 pub async fn an_answer_older_than_the_newest_save_counts_for_nothing(desk: &Desk) {
     let document = desk.document("12345").await;
     let key = desk.key(&document.id).await;
     desk.save(&key, 6, b"first").await;
-    let saves_received = desk.ledger.key(&key).await.unwrap().unwrap().saves_received;
-    let knowledge = Knowledge { key: key.clone(), saves_received, server: ServerKnowledge::NothingHeld };
+    let asked = desk.ledger.key(&key).await.unwrap().unwrap();
+    let saves_received = asked.saves_received;
+    let knowledge = desk.said(&asked, ServerKnowledge::NothingHeld);
 
     desk.save(&key, 6, b"second").await;
     let grant = desk.open(&document.id, Some(knowledge)).await;

@@ -28,6 +28,7 @@ macro_rules! contract_tests {
             two_openers_get_one_key,
             status_four_retires_nothing,
             a_key_whose_final_save_was_answered_is_replaced,
+            a_key_that_retired_with_its_final_save_comes_back_if_the_server_did_not_hear_so,
             a_key_whose_final_save_nobody_heard_of_stays_live,
             opening_waits_while_a_final_save_is_open,
             an_answer_older_than_the_newest_save_counts_for_nothing,

@@ -13,7 +13,7 @@ use model::saves::{ConflictReason, KeyStanding, Ruling, SaveKind};
 use model::versions::Origin;
 use model::{Digest, EditorKey, Label};
 
-use super::desk::{Desk, blob, granted};
+use super::desk::{Desk, blob};
 use crate::documents::{BlobFacts, Keeping, KeptPage, Whose};
 use crate::keys::{OpenGrant, Retirement};
 use crate::saves::{Aside, Committed, PreparedSave, ReceiptStanding};
@@ -248,7 +248,7 @@ pub async fn a_redelivery_retires_the_key_of_a_save_nobody_heard_of(desk: &Desk)
     desk.ledger.acknowledge(receipt.number, desk.now()).await.unwrap();
 
     assert!(desk.ledger.key(&key).await.unwrap().unwrap().is_spent);
-    assert_eq!(granted(desk.open(&document.id, None).await).base, Label::version(2));
+    assert_eq!(desk.grant(&document.id).await.base, Label::version(2));
     desk.expect_consistent().await;
 }
 

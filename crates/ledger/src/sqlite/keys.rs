@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use model::callbacks::Callback;
-use model::opening::{LiveKeyFacts, OpenFacts, OpenRuling, rule_on_open};
+use model::opening::{LeftKeyFacts, LiveKeyFacts, OpenFacts, OpenRuling, Quiet, rule_on_open};
 use model::saves::{IncomingSave, KeyStanding, SaveKind};
 use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
 use rusqlite::{Connection, Row, params};
@@ -13,7 +13,7 @@ use super::audit::{Act, append};
 use super::rows::{Stored, get, get_optional, label, ms, names, optional, optional_ms};
 use super::{Shared, SqliteLedger, facts};
 use crate::keys::{
-    KeyGrant, KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey,
+    KeyGrant, KeyRecord, KeyStandingNow, Knowledge, OpenGrant, OpenRequest, Presence, Retirement, ViewKey,
 };
 use crate::{Keys, LedgerError, Result};
 
@@ -76,6 +76,7 @@ impl Keys for SqliteLedger {
                 return Ok(false);
             }
             settle(connection, &retirement.key, retirement.why, retirement.at)?;
+            confirm(connection, &retirement.key, retirement.at)?;
             Ok(true)
         })
         .await
@@ -117,6 +118,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<KeyRecord> {
         standing,
         base,
         issued_at: get(row, "issued_ms")?,
+        retired_at: get_optional(row, "retired_ms")?,
         saves_received: row.get("saves_received")?,
         has_final_save: row.get::<_, Option<i64>>("final_inbox")?.is_some(),
         is_spent: !is_view && (is_settled || standing == KeyStanding::Retired),
@@ -129,18 +131,28 @@ fn record(row: &Row<'_>) -> rusqlite::Result<KeyRecord> {
 fn open_for_editing(connection: &Connection, shared: &Shared, request: &OpenRequest) -> Result<OpenGrant> {
     let (head, head_digest) = head_of(connection, &request.document)?;
     let live = live_key_of(connection, &request.document)?;
+    let left = left_key_of(connection, &request.document)?.filter(|_| live.is_none());
     let facts = OpenFacts {
         head: head_digest,
         final_save_is_being_stored: final_save_is_being_stored(connection, &request.document)?,
         live: live.as_ref().map(|live| live_facts(live, request)).transpose()?,
+        left: left.as_ref().map(|left| left_facts(left, request)),
     };
-    match (rule_on_open(&shared.guards, &facts), live) {
+    let ruling = rule_on_open(&shared.guards, &facts);
+    if let (OpenRuling::Issue, Some(left)) = (ruling, &left) {
+        confirm(connection, &left.key, request.at)?;
+    }
+    match (ruling, live.or(left)) {
         (OpenRuling::WaitForSave, _) => Ok(OpenGrant::Wait),
         (OpenRuling::ServerAway, _) => Ok(OpenGrant::ServerAway),
         (OpenRuling::AskServer, Some(live)) => Ok(OpenGrant::AskServer(Box::new(live))),
         (OpenRuling::RetireThenIssue, Some(live)) => Ok(OpenGrant::Finish(Box::new(live))),
         (OpenRuling::Reuse, Some(live)) => reuse(live),
         (OpenRuling::BringBackStranded, Some(live)) => bring_back(connection, live, request),
+        (OpenRuling::Revive, Some(left)) => {
+            revive(connection, &left.key)?;
+            bring_back(connection, left, request)
+        }
         _ => issue(connection, shared, request, (head, head_digest)),
     }
 }
@@ -159,13 +171,51 @@ fn live_key_of(connection: &Connection, document: &DocumentId) -> Result<Option<
     optional(connection.prepare_cached(query)?.query_row([document.as_str()], record))
 }
 
+/// The newest key that retired with its final save and of which the server was not yet heard to be done.
+fn left_key_of(connection: &Connection, document: &DocumentId) -> Result<Option<KeyRecord>> {
+    let query = "SELECT * FROM keys WHERE document = ?1 AND state = 'retired' AND mode = 'edit' AND confirmed_ms IS NULL
+                 ORDER BY issued_ms DESC, key DESC LIMIT 1";
+    optional(connection.prepare_cached(query)?.query_row([document.as_str()], record))
+}
+
+fn left_facts(left: &KeyRecord, request: &OpenRequest) -> LeftKeyFacts {
+    let known = knowledge_of(left, request);
+    let heard_of = left.last_seen_at.max(left.retired_at).unwrap_or(left.issued_at);
+    let was_quiet = known.is_some_and(|known| known.asked_at.duration_since(heard_of) >= request.quiet_after);
+    LeftKeyFacts {
+        server: known.map(|known| known.server),
+        quiet: if was_quiet { Quiet::Yes } else { Quiet::No },
+    }
+}
+
+/// What the server said of a key, unless a save of it came since.
+fn knowledge_of<'a>(record: &KeyRecord, request: &'a OpenRequest) -> Option<&'a Knowledge> {
+    let is_about_it =
+        |known: &&Knowledge| known.key == record.key && known.saves_received == record.saves_received;
+    request.knowledge.as_ref().filter(is_about_it)
+}
+
+/// The server holds nothing under a retired key.
+fn confirm(connection: &Connection, key: &EditorKey, at: Timestamp) -> Result<()> {
+    connection
+        .prepare_cached("UPDATE keys SET confirmed_ms = ?2 WHERE key = ?1 AND confirmed_ms IS NULL")?
+        .execute(params![key.as_str(), ms(at)])?;
+    Ok(())
+}
+
+/// A key that retired too early is live again, on its base.
+fn revive(connection: &Connection, key: &EditorKey) -> Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE keys SET state = 'live', settled_ms = NULL, retired_ms = NULL, retired_why = NULL WHERE key = ?1",
+        )?
+        .execute([key.as_str()])?;
+    Ok(())
+}
+
 fn live_facts(live: &KeyRecord, request: &OpenRequest) -> Result<LiveKeyFacts> {
     let (_, base) = live.base.ok_or_else(|| LedgerError::damaged("a live key without a base"))?;
-    let server = request
-        .knowledge
-        .as_ref()
-        .filter(|known| known.key == live.key && known.saves_received == live.saves_received)
-        .map(|known| known.server);
+    let server = knowledge_of(live, request).map(|known| known.server);
     let has_received_saves = live.saves_received > 0 || live.is_spent;
     Ok(LiveKeyFacts { base, has_received_saves, server })
 }

@@ -11,6 +11,7 @@ use crate::{LedgerError, Result};
 const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_documents", include_str!("../../migrations/sqlite/0001_documents.sql")),
     ("0002_extents", include_str!("../../migrations/sqlite/0002_extents.sql")),
+    ("0003_confirmed_keys", include_str!("../../migrations/sqlite/0003_confirmed_keys.sql")),
 ];
 
 pub(super) fn migrate(connection: &Connection) -> Result<()> {

@@ -81,6 +81,8 @@ fn recover_once(world: &mut World, setting: &Setting) -> bool {
 
 /// People open and close the document until the server holds nothing any more.
 fn bring_back(world: &mut World, setting: &Setting) {
+    // Somebody new, who asks the server now.
+    world.knowledge = None;
     for _ in 0..STEPS_MAX {
         if world.server.iter().all(|state| state.log == 0) {
             return;

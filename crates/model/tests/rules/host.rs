@@ -183,7 +183,8 @@ pub(crate) fn open(world: &mut World, setting: &Setting) -> Grant {
         Grant::Granted(key) => world.keys[usize::from(key)].is_handed_out = true,
         Grant::Ask(key) => {
             let saves_received = world.keys[usize::from(key)].saves_received;
-            world.knowledge = Some(Knowledge { key, saves_received, server: world.info(key) });
+            let quiet = ledger::quiet(world, key);
+            world.knowledge = Some(Knowledge { key, saves_received, server: world.info(key), quiet });
         }
         Grant::Finish(key) => crate::collecting::begin_finishing(world, key),
         Grant::Refused | Grant::OutOfKeys => {}

@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 use jiff::Timestamp;
 use model::callbacks::{AsideReason, answer_to_failure};
 use model::opening::{
-    KeySpent, LiveKeyFacts, OpenFacts, OpenRuling, SourceRuling, rule_on_open, rule_on_source,
+    KeySpent, LeftKeyFacts, LiveKeyFacts, OpenFacts, OpenRuling, Quiet, SourceRuling, rule_on_open,
+    rule_on_source,
 };
 use model::saves::{
     ConflictReason, ForgottenFacts, HeadFacts, IncomingSave, KeyAfterFinal, KeyFacts, KeyStanding, Ruling,
@@ -20,7 +21,9 @@ use model::{Digest, InboxNumber};
 
 use crate::promises::Promise;
 use crate::search::Setting;
-use crate::world::{Content, End, Head, KeyRow, Mark, Post, Reply, Standing, Stored, World, Written};
+use crate::world::{
+    Content, End, Head, KeyRow, Knowledge, Mark, Post, Reply, Standing, Stored, World, Written,
+};
 
 /// What the inbox says of a callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -256,6 +259,7 @@ pub(crate) fn retire_key(world: &mut World, key: u8, saves_received: u8) {
     let row = &world.keys[usize::from(key)];
     if row.saves_received == saves_received && row.standing == Standing::Live {
         settle(world, key);
+        world.keys[usize::from(key)].is_confirmed = true;
     }
 }
 
@@ -296,17 +300,28 @@ pub(crate) enum Grant {
 /// Rules on a wish to edit, under the document's lock.
 pub(crate) fn open_for_editing(world: &mut World, setting: &Setting) -> Grant {
     let live = world.live_key();
+    let left = left_key(world).filter(|_| live.is_none());
     let facts = OpenFacts {
         head: digest(world.head.mark.content),
         final_save_is_being_stored: final_save_is_being_stored(world),
         live: live.map(|key| live_facts(world, key)),
+        left: left.map(|key| left_facts(world, key)),
     };
     world.knowledge = None;
-    match (rule_on_open(&setting.guards, &facts), live) {
+    let ruling = rule_on_open(&setting.guards, &facts);
+    if let (OpenRuling::Issue, Some(key)) = (ruling, left) {
+        world.keys[usize::from(key)].is_confirmed = true;
+    }
+    match (ruling, live.or(left)) {
         (OpenRuling::WaitForSave | OpenRuling::ServerAway, _) => Grant::Refused,
         (OpenRuling::AskServer, Some(key)) => Grant::Ask(key),
         (OpenRuling::RetireThenIssue, Some(key)) => Grant::Finish(key),
         (OpenRuling::Reuse | OpenRuling::BringBackStranded, Some(key)) => Grant::Granted(key),
+        (OpenRuling::Revive, Some(key)) => {
+            let row = &mut world.keys[usize::from(key)];
+            (row.standing, row.is_settled) = (Standing::Live, false);
+            Grant::Granted(key)
+        }
         _ if world.budget.keys == 0 => Grant::OutOfKeys,
         _ => Grant::Granted(issue(world)),
     }
@@ -319,14 +334,38 @@ fn final_save_is_being_stored(world: &World) -> bool {
     })
 }
 
+/// The newest key that retired with its final save and of which the server was not yet heard to be done.
+fn left_key(world: &World) -> Option<u8> {
+    let is_left = |key: &KeyRow| key.standing == Standing::Retired && !key.is_confirmed;
+    (0..).zip(&world.keys).filter(|(_, key)| is_left(key)).map(|(number, _)| number).last()
+}
+
+fn left_facts(world: &World, key: u8) -> LeftKeyFacts {
+    let known = knowledge_of(world, key);
+    LeftKeyFacts {
+        server: known.map(|known| known.server),
+        quiet: known.map_or(Quiet::No, |known| known.quiet),
+    }
+}
+
+fn knowledge_of(world: &World, key: u8) -> Option<Knowledge> {
+    let saves_received = world.keys[usize::from(key)].saves_received;
+    world.knowledge.filter(|known| known.key == key && known.saves_received == saves_received)
+}
+
+/// Whether neither a save of the key nor our answer to one is on its way.
+pub(crate) fn quiet(world: &World, key: u8) -> Quiet {
+    let is_posted = world.posts.as_slice().iter().any(|post| post.key == key);
+    let is_repeated = world.server[usize::from(key)].tasks.iter().any(|task| task.path > 0);
+    if is_posted || is_repeated { Quiet::No } else { Quiet::Yes }
+}
+
 fn live_facts(world: &World, key: u8) -> LiveKeyFacts {
     let row = &world.keys[usize::from(key)];
-    let is_about_it =
-        |known: &crate::world::Knowledge| known.key == key && known.saves_received == row.saves_received;
     LiveKeyFacts {
         base: digest(row.base),
         has_received_saves: row.saves_received > 0 || row.is_settled,
-        server: world.knowledge.filter(is_about_it).map(|known| known.server),
+        server: knowledge_of(world, key).map(|known| known.server),
     }
 }
 

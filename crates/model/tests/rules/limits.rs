@@ -16,14 +16,6 @@ fn check_limit(case: Case, promise: Promise) {
     assert_eq!(violation.promise, promise, "{violation}");
 }
 
-/// The 0 to a final save is lost, somebody comes back within the pause before its repeat and types, and the server crashes.
-/// The key retired with that 0, so nobody opens it again. The changes lie in the server's database; only an editor that
-/// reconnects by itself brings them back.
-#[test]
-fn changes_made_after_an_unheard_answer_are_stranded_when_the_server_crashes() {
-    check_limit(worlds::UNHEARD_AND_STRANDED, Promise::NoChangeIsNowhere);
-}
-
 /// The first delivery of a final save is lost, somebody goes on and force-saves, and the server repeats the old save with
 /// the time of the newest change. Nothing in it tells that it is old. Both are kept, in the wrong order.
 #[test]

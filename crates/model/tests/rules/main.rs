@@ -99,3 +99,8 @@ fn the_server_loses_its_database() {
 fn a_final_save_is_repeated_after_a_newer_one() {
     check(worlds::OVERTAKEN);
 }
+
+#[test]
+fn changes_made_after_an_unheard_answer_are_brought_back_when_the_server_crashes() {
+    check(worlds::UNHEARD_AND_STRANDED);
+}

@@ -22,7 +22,7 @@ const CAUGHT: [(&str, Case, Promise); 13] = [
     ("error-0-while-another-works", worlds::TWO_PROCESSES, Promise::AnAnsweredSaveIsKept),
     ("error-0-to-status-3", worlds::STATUS_THREE, Promise::AFailedSaveIsNeverConfirmed),
     ("no-content-comparison", worlds::AMNESIA, Promise::TheHeadKeepsItsContent),
-    ("no-open-barrier", worlds::FOUR_ONE_TWO, Promise::AnOpenedKeyHidesNoSave),
+    ("no-open-barrier", worlds::FORGOTTEN, Promise::AnOpenedKeyHidesNoSave),
     ("head-served-to-a-live-key", worlds::REVIVED, Promise::FilesAreSound),
     ("late-error-0", worlds::REVIVED, Promise::NoChangeIsNowhere),
     ("no-quarantine", worlds::DAMAGED, Promise::FilesAreSound),

@@ -87,7 +87,9 @@ fn somewhere(world: &World) -> u8 {
     let rows = rows.map(|row| row.content).fold(0, with);
     let at_server = (0..).zip(&world.server).fold(0, |set, (key, state): (usize, _)| {
         let row = &world.keys[key];
-        let is_findable = row.standing == Standing::Live || state.users > 0;
+        // A key that retired with its final save is asked about before another one is issued.
+        let is_asked_about = row.standing == Standing::Retired && !row.is_confirmed;
+        let is_findable = row.standing == Standing::Live || is_asked_about || state.users > 0;
         let log = if is_findable { state.log } else { 0 };
         let tasks = state.tasks.iter().filter(|task| !task.failed).map(|task| task.content).fold(0, with);
         set | log | tasks | state.forgotten.map_or(0, |content| content.holds)

@@ -9,7 +9,7 @@
 //! Does not do: bytes, disks, clocks. A content is the set of the changes in it, a time is a number of seconds.
 
 use model::callbacks::Answer;
-use model::opening::ServerKnowledge;
+use model::opening::{Quiet, ServerKnowledge};
 
 use crate::few::Few;
 use crate::promises::Promise;
@@ -261,6 +261,8 @@ pub(crate) struct KeyRow {
     pub(crate) has_first_save: bool,
     pub(crate) base_fetched_again: bool,
     pub(crate) is_settled: bool,
+    /// Retired, and the server was heard to hold nothing under it.
+    pub(crate) is_confirmed: bool,
     /// How many callbacks had been written down when it was issued.
     pub(crate) issued_after: u8,
     /// Somebody holds a configuration for it and may open it at any time.
@@ -314,6 +316,8 @@ pub(crate) struct Knowledge {
     pub(crate) key: u8,
     pub(crate) saves_received: u8,
     pub(crate) server: ServerKnowledge,
+    /// Whether neither a save of the key nor our answer to one was on its way when the server was asked.
+    pub(crate) quiet: Quiet,
 }
 
 /// Everything.

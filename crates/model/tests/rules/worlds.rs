@@ -129,8 +129,11 @@ pub(crate) const AMNESIA: Case = plain(Budget { amnesias: 1, force_saves: 1, ..R
 pub(crate) const OVERTAKEN: Case =
     Case { repeats_linger: true, ..plain(Budget { losses: 2, authors: 1, duplicates: 1, ..REOPENED }) };
 
-/// Known limits: see `limits.rs`.
+/// The 0 to a final save is lost, somebody comes back before its repeat and types, and the server crashes. The key retired
+/// with that 0.
 pub(crate) const UNHEARD_AND_STRANDED: Case = plain(Budget { losses: 1, server_crashes: 1, ..REOPENED });
+
+/// Known limits: see `limits.rs`.
 pub(crate) const OVERTAKEN_BY_A_FORCE_SAVE: Case =
     Case { repeats_linger: true, ..plain(Budget { losses: 1, force_saves: 1, ..REOPENED }) };
 pub(crate) const SWAPPED_WITHIN_A_SECOND: Case =

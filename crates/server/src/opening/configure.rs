@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use ledger::documents::{Author, Document, Keeping, KeptPage, Whose};
 use ledger::keys::{KeyGrant, KeyRecord, Knowledge, OpenGrant, OpenRequest, ViewKey};
 use model::keys::Mode;
@@ -118,6 +119,7 @@ async fn edit_key(
             random: app.random.bits(),
             knowledge: knowledge.take(),
             user: user.clone(),
+            quiet_after: quiet_after(app),
             at: app.now(),
         };
         match app.ledger.open_for_editing(&request).await? {
@@ -133,6 +135,12 @@ async fn edit_key(
     }
 }
 
+/// The server repeats a save for seven seconds. After that neither a repeat nor our answer to one can be on its way.
+fn quiet_after(app: &App) -> SignedDuration {
+    let patience = Duration::from_secs(10).min(app.config.recovering.interval / 2);
+    SignedDuration::try_from(patience).unwrap_or(SignedDuration::from_secs(10))
+}
+
 fn granted(document: &DocumentId, grant: KeyGrant) -> (EditorKey, Label) {
     steps::reached("open.granted");
     if grant.brings_back_stranded {
@@ -146,6 +154,7 @@ fn granted(document: &DocumentId, grant: KeyGrant) -> (EditorKey, Label) {
 /// file is collected first, and then it is asked again. If they were made on that file, the key brings back both. `None`
 /// means that it is not time yet.
 async fn ask(app: &App, record: KeyRecord) -> Result<Option<Knowledge>, OpenError> {
+    let asked_at = app.now();
     let mut server = app.editor.knowledge_of(&record.key).await;
     if server == ServerKnowledge::ChangesHeld && app.guards.collector {
         match forgotten_file(app, &record).await? {
@@ -163,7 +172,7 @@ async fn ask(app: &App, record: KeyRecord) -> Result<Option<Knowledge>, OpenErro
             }
         }
     }
-    Ok(Some(Knowledge { key: record.key, saves_received: record.saves_received, server }))
+    Ok(Some(Knowledge { key: record.key, saves_received: record.saves_received, server, asked_at }))
 }
 
 /// The forgotten file of a key whose changes are held.

@@ -32,8 +32,8 @@ pub(super) fn is_quiet(app: &App, record: &KeyRecord) -> Quiet {
 /// Collects what a finished key left behind and retires it, unless the server still holds something.
 pub(super) async fn finish(app: &Arc<App>, key: &EditorKey) -> Result<(), RecoveryError> {
     let Some(record) = app.ledger.key(key).await? else { return Ok(()) };
+    forgotten::collect(app, key, &record.document).await?;
     if record.standing == KeyStanding::Live {
-        forgotten::collect(app, key, &record.document).await?;
         retire_if_empty(app, &record).await?;
     }
     app.signals.announce(Signal::Settled(record.document)).await;

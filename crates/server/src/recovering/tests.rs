@@ -343,3 +343,28 @@ async fn damaged_bytes_another_program_published_never_become_the_head() {
     assert_eq!(bench.document().await.head_digest, before);
     assert_eq!(kept_reasons(&bench).await, ["damaged"]);
 }
+
+#[tokio::test]
+async fn a_key_comes_back_if_the_server_never_heard_that_its_final_save_was_stored() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    assert_eq!(deliver(&app, &bench.callback(&key, 2, &docx("edited"))).await, Some(Answer::Saved));
+    // The answer was lost, somebody went on, and the server crashed.
+    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    bench.clock.pass(31);
+
+    assert_eq!(bench.open(&app).await, key, "only under it are the changes found");
+    assert_eq!(
+        source_of(&app, &key).await,
+        Digest::of(&docx("base")),
+        "and only on its base do they make sense"
+    );
+    deliver(&app, &bench.callback(&key, 2, &docx("edited and more"))).await;
+
+    let document = bench.document().await.id;
+    let more = Digest::of(&docx("edited and more"));
+    assert!(bench.ledger.knows_content(&document, &more).await.unwrap());
+    bench.editor.says(&key, ServerKnowledge::NothingHeld);
+    assert_ne!(bench.open(&app).await, key);
+}

@@ -564,11 +564,13 @@ async fn a_session_opened_on_an_older_forgotten_file_does_not_take_the_head_back
     assert_eq!(deliver(&app, &failed).await, Some(Answer::NotSaved));
     bench.receive_only(&app, &newer).await;
     recovering::round(&app).await;
+    idle(&app).await;
     bench.editor.put_forgotten(&key, docx("older"));
 
     let other = Callback { session_start: None, ..bench.callback(&key, 2, &docx("older and other")) };
     bench.receive_only(&app, &other).await;
     recovering::round(&app).await;
+    idle(&app).await;
 
     assert_eq!(bench.document().await.head_digest, Digest::of(&docx("older and newer")));
     assert_eq!(kept_reasons(&bench).await, ["session-began-again", "final-save-failed"]);
