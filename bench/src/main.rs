@@ -9,6 +9,7 @@
     reason = "a command for people: figures go to the terminal"
 )]
 
+mod check;
 mod gauge;
 mod lanes;
 mod report;
@@ -23,6 +24,7 @@ use anyhow::Result;
 const USAGE: &str = "\
 Usage: bench NAME [--json]
 
+  check  the check of Office files, beside bare inflating and what unzip, xmllint and Python do (2 minutes)
   lanes  tasks in order per key, beside plain tokio and a thread per key in Java (5 minutes)
   saves  durable saves through the service, beside a reference that only flushes, hashes and inflates (10 minutes)
   seed1  the three scenarios of seed 1 through the running service (seconds)
@@ -44,6 +46,7 @@ fn main() -> Result<ExitCode> {
         _ => ("", false),
     };
     let report = match name {
+        "check" => check::run()?,
         "lanes" => lanes::run()?,
         "saves" => saves::run()?,
         "seed1" => seed1::run()?,

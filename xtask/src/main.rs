@@ -24,7 +24,7 @@ struct Arguments {
 enum Command {
     /// Install what the tests need, then run every check and test. This is what CI runs.
     Test(test::Arguments),
-    /// Measure, peers beside us: `cargo xtask bench lanes|saves|seed1 [--json]`.
+    /// Measure, peers beside us: `cargo xtask bench check|lanes|saves|seed1 [--json]`.
     #[command(disable_help_flag = true)]
     Bench {
         /// Given on to the bench program; `--help` shows its own help.
@@ -43,7 +43,12 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Test(arguments) => test::run(&arguments),
-        Command::Bench { rest } => shell::run_package("bench", &rest),
+        Command::Bench { rest } => {
+            if rest.first().is_some_and(|name| name == "check") {
+                packages::ensure_peers();
+            }
+            shell::run_package("bench", &rest)
+        }
         Command::Torture { rest } => shell::run_package("torture", &rest),
     };
     match done {

@@ -9,10 +9,25 @@ use crate::shell::{exists, run};
 /// A program the tests start, and the package that has it.
 const NEEDED: [(&str, &str); 2] = [("chromium", "chromium"), ("chromedriver", "chromium-driver")];
 
+/// What stands beside us in `bench check`, and the package that has it. Without it its column stays empty.
+const PEERS: [(&str, &str); 2] = [("unzip", "unzip"), ("xmllint", "libxml2-utils")];
+
+/// Installs the peers of a bench if that can be done.
+pub(crate) fn ensure_peers() {
+    let missing = missing(&PEERS);
+    if !missing.is_empty() && is_root() && exists("apt-get") {
+        // A bench without a peer is still a bench.
+        let _ = install(&missing);
+    }
+}
+
+fn missing(needed: &[(&str, &'static str)]) -> Vec<&'static str> {
+    needed.iter().filter(|(program, _)| !exists(program)).map(|(_, package)| *package).collect()
+}
+
 /// Installs what is missing; without root it says the line that does.
 pub(crate) fn ensure() -> anyhow::Result<()> {
-    let missing: Vec<&str> =
-        NEEDED.into_iter().filter(|(program, _)| !exists(program)).map(|(_, package)| package).collect();
+    let missing = missing(&NEEDED);
     if missing.is_empty() {
         return Ok(());
     }
@@ -26,9 +41,13 @@ pub(crate) fn ensure() -> anyhow::Result<()> {
     if !exists("apt-get") {
         bail!("the tests need these Debian packages, and there is no apt-get here: {packages}");
     }
+    install(&missing)
+}
+
+fn install(packages: &[&str]) -> anyhow::Result<()> {
     run("apt-get", &["update", "--quiet"])?;
     let mut arguments = vec!["install", "--yes", "--quiet", "--no-install-recommends"];
-    arguments.extend(missing);
+    arguments.extend(packages);
     run("apt-get", &arguments)
 }
 
