@@ -90,6 +90,7 @@ faulty!(Saves {
     fn still_needed(number: InboxNumber, at: Timestamp) -> StillNeeded;
     fn save(number: InboxNumber) -> Option<SaveRecord>;
     fn builds_on_forgotten(key: &EditorKey, forgotten: &Digest) -> bool;
+    fn keep_forgotten(found: &ForgottenFile) -> Option<u64>;
     fn collect_forgotten(found: &ForgottenFile) -> Committed;
 });
 

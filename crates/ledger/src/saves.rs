@@ -38,6 +38,9 @@ pub trait Saves: Send + Sync {
     async fn save(&self, number: InboxNumber) -> Result<Option<SaveRecord>>;
     /// Whether the newest save of a key was made on the forgotten file with these bytes, by the rule of the model.
     async fn builds_on_forgotten(&self, key: &EditorKey, forgotten: &Digest) -> Result<bool>;
+    /// Keeps the bytes of a forgotten file beside the history, as a conflict copy, if they are not kept already. Nothing else
+    /// changes.
+    async fn keep_forgotten(&self, found: &ForgottenFile) -> Result<Option<u64>>;
     /// The commit point of a forgotten file. Its key is spent from then on, unless the file is damaged: then the server
     /// may still have it whole. A live key stays live until it is retired: somebody may just be entering it. Answered
     /// [`Answer::TryAgain`], with nothing done, if a save of the key came meanwhile or is being stored.

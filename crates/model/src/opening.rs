@@ -33,6 +33,8 @@ pub struct LiveKeyFacts {
     pub has_received_saves: bool,
     /// What the server said, if it was asked since the last save of this key.
     pub server: Option<ServerKnowledge>,
+    /// Whether, when it was asked, neither a save nor our answer to one could be on its way.
+    pub quiet: Quiet,
 }
 
 /// What is known when somebody wants to edit.
@@ -94,6 +96,8 @@ pub fn rule_on_open(guards: &Guards, facts: &OpenFacts) -> OpenRuling {
     match live.server {
         None => OpenRuling::AskServer,
         Some(ServerKnowledge::UsersInside) => OpenRuling::Reuse,
+        // While our answer is on its way, whoever opens the key is only told to come again.
+        Some(ServerKnowledge::ChangesHeld) if live.quiet == Quiet::No => OpenRuling::WaitForSave,
         Some(ServerKnowledge::ChangesHeld) => OpenRuling::BringBackStranded,
         Some(ServerKnowledge::NothingHeld | ServerKnowledge::Unknown) => OpenRuling::RetireThenIssue,
         Some(ServerKnowledge::Away) => OpenRuling::ServerAway,
@@ -209,11 +213,11 @@ mod tests {
     }
 
     fn unused(base: Digest) -> Option<LiveKeyFacts> {
-        Some(LiveKeyFacts { base, has_received_saves: false, server: None })
+        Some(LiveKeyFacts { base, has_received_saves: false, server: None, quiet: Quiet::Yes })
     }
 
     fn saved_under(base: Digest, server: Option<ServerKnowledge>) -> Option<LiveKeyFacts> {
-        Some(LiveKeyFacts { base, has_received_saves: true, server })
+        Some(LiveKeyFacts { base, has_received_saves: true, server, quiet: Quiet::Yes })
     }
 
     #[test]
@@ -262,6 +266,13 @@ mod tests {
             check(saved_under(HEAD, server), ruling);
             check(saved_under(OTHER, server), ruling);
         }
+    }
+
+    #[test]
+    fn changes_the_server_holds_are_not_brought_back_while_an_answer_may_be_on_its_way() {
+        let server = Some(ServerKnowledge::ChangesHeld);
+        let live = LiveKeyFacts { base: HEAD, has_received_saves: true, server, quiet: Quiet::No };
+        check(Some(live), OpenRuling::WaitForSave);
     }
 
     #[test]

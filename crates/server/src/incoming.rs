@@ -34,6 +34,12 @@ pub(crate) struct Checked {
     pub(crate) refusal: Option<String>,
 }
 
+/// What a link to a forgotten file promises: it ends in the file's own name.
+pub(crate) fn hint_of(link: &str) -> Hint {
+    let path = link.split(['?', '#']).next().unwrap_or_default();
+    Hint::from_extension(path.rsplit('.').next().unwrap_or_default())
+}
+
 /// Checks spooled bytes.
 pub(crate) async fn check(
     app: &App,

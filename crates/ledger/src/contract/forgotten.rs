@@ -153,3 +153,18 @@ pub async fn a_damaged_forgotten_file_is_quarantined_once(desk: &Desk) {
     desk.expect_head(&document.id, "1", b"base").await;
     desk.expect_consistent().await;
 }
+
+pub async fn the_bytes_of_a_forgotten_file_are_kept_once_and_nothing_else_changes(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let found = forgotten(desk, &key, b"found").await;
+
+    let kept = desk.ledger.keep_forgotten(&found).await.unwrap();
+    let again = desk.ledger.keep_forgotten(&found).await.unwrap();
+
+    assert!(kept.is_some() && again.is_none());
+    desk.expect_head(&document.id, "1", b"base").await;
+    assert_eq!(desk.key(&document.id).await, key, "the key is as good as before");
+    assert!(desk.ledger.knows_content(&document.id, &Digest::of(b"found")).await.unwrap());
+    desk.expect_consistent().await;
+}

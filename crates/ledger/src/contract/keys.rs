@@ -106,6 +106,9 @@ pub async fn a_key_whose_final_save_nobody_heard_of_stays_live(desk: &Desk) {
         unreachable!("the server must be asked")
     };
     let known = |server| Some(desk.said(&record, server));
+    let at_once = desk.open(&document.id, known(ServerKnowledge::ChangesHeld)).await;
+    assert_eq!(at_once, OpenGrant::Wait, "our answer may be on its way");
+    desk.pass(20);
     let held = granted(desk.open(&document.id, known(ServerKnowledge::ChangesHeld)).await);
     let finished = desk.open(&document.id, known(ServerKnowledge::NothingHeld)).await;
 

@@ -70,6 +70,7 @@ macro_rules! contract_tests {
             a_forgotten_file_is_left_alone_while_a_save_of_its_key_is_stored,
             a_session_that_went_on_from_its_forgotten_file_is_told_by_its_saves,
             a_damaged_forgotten_file_is_quarantined_once,
+            the_bytes_of_a_forgotten_file_are_kept_once_and_nothing_else_changes,
         ]);
         $crate::contract_tests!(@ $make, publications, [
             a_moved_head_owes_its_publication,

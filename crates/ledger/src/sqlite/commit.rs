@@ -6,7 +6,9 @@
 use jiff::{SignedDuration, Timestamp};
 use model::callbacks::{Answer, Callback};
 use model::checking::{Policy, Vanished, rule_on_vanished, what_vanished};
-use model::saves::{ForgottenFacts, HeadFacts, IncomingSave, KeyAfterFinal, Ruling, SaveKind, SaveMark};
+use model::saves::{
+    ConflictReason, ForgottenFacts, HeadFacts, IncomingSave, KeyAfterFinal, Ruling, SaveKind, SaveMark,
+};
 use model::saves::{becomes_newest, is_known_forgotten, key_after_final, rule_on_forgotten, rule_on_save};
 use model::versions::Origin;
 use model::{DocumentId, EditorKey, InboxNumber, Label};
@@ -424,6 +426,34 @@ pub(super) fn collect_forgotten(
         keys::spend(connection, &found.key, found.at)?;
     }
     Ok(committed)
+}
+
+/// Keeps the bytes of a forgotten file, if they are not kept yet.
+pub(super) fn keep_forgotten(connection: &Connection, found: &ForgottenFile) -> Result<Option<u64>> {
+    if facts::bytes_kept_before(connection, &found.key, &found.blob.digest)? {
+        return Ok(None);
+    }
+    contents::name_blob(connection, &found.blob, found.at)?;
+    let callback = forgotten_callback(connection, &found.key)?;
+    let kept = contents::keep_copy(
+        connection,
+        &NewKept {
+            document: Some(&found.document),
+            keeping: Keeping::Conflict(ConflictReason::OlderSession),
+            blob: &found.blob,
+            author: &author_of(&callback),
+            kept_at: found.at,
+            key: Some(&found.key),
+            inbox: None,
+        },
+    )?;
+    let details = json!({ "kept": kept, "digest": found.blob.digest.to_string(), "key": found.key.as_str() });
+    let (document, at) = (&found.document, found.at);
+    append(
+        connection,
+        &Act { document, at, actor: "document-server", action: "forgotten-file-kept", details },
+    )?;
+    Ok(Some(kept))
 }
 
 /// A save came while the file was fetched. It may hold more than the file, and whoever sent it may still be inside.

@@ -48,7 +48,7 @@ fn runs_of(connection: &Connection, number: InboxNumber) -> Result<Option<u32>> 
     }
 }
 
-fn bytes_kept_before(connection: &Connection, key: &EditorKey, digest: &Digest) -> Result<bool> {
+pub(super) fn bytes_kept_before(connection: &Connection, key: &EditorKey, digest: &Digest) -> Result<bool> {
     exists(
         connection,
         "SELECT 1 FROM contents WHERE key = ?1 AND digest = ?2 UNION ALL SELECT 1 FROM kept WHERE key = ?1 AND digest = ?2",

@@ -180,12 +180,15 @@ fn left_key_of(connection: &Connection, document: &DocumentId) -> Result<Option<
 
 fn left_facts(left: &KeyRecord, request: &OpenRequest) -> LeftKeyFacts {
     let known = knowledge_of(left, request);
-    let heard_of = left.last_seen_at.max(left.retired_at).unwrap_or(left.issued_at);
+    LeftKeyFacts { server: known.map(|known| known.server), quiet: quiet(left, request) }
+}
+
+/// Whether nothing had been heard of a key for a while when the server was asked about it.
+fn quiet(record: &KeyRecord, request: &OpenRequest) -> Quiet {
+    let heard_of = record.last_seen_at.max(record.retired_at).unwrap_or(record.issued_at);
+    let known = knowledge_of(record, request);
     let was_quiet = known.is_some_and(|known| known.asked_at.duration_since(heard_of) >= request.quiet_after);
-    LeftKeyFacts {
-        server: known.map(|known| known.server),
-        quiet: if was_quiet { Quiet::Yes } else { Quiet::No },
-    }
+    if was_quiet { Quiet::Yes } else { Quiet::No }
 }
 
 /// What the server said of a key, unless a save of it came since.
@@ -217,7 +220,7 @@ fn live_facts(live: &KeyRecord, request: &OpenRequest) -> Result<LiveKeyFacts> {
     let (_, base) = live.base.ok_or_else(|| LedgerError::damaged("a live key without a base"))?;
     let server = knowledge_of(live, request).map(|known| known.server);
     let has_received_saves = live.saves_received > 0 || live.is_spent;
-    Ok(LiveKeyFacts { base, has_received_saves, server })
+    Ok(LiveKeyFacts { base, has_received_saves, server, quiet: quiet(live, request) })
 }
 
 /// An open row older than a committed final save of its key no longer matters: that save holds everything it held.

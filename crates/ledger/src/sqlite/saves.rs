@@ -82,6 +82,11 @@ impl Saves for SqliteLedger {
         .await
     }
 
+    async fn keep_forgotten(&self, found: &ForgottenFile) -> Result<Option<u64>> {
+        let found = found.clone();
+        self.write(move |connection, _| commit::keep_forgotten(connection, &found)).await
+    }
+
     async fn collect_forgotten(&self, found: &ForgottenFile) -> Result<Committed> {
         let found = found.clone();
         self.write(move |connection, shared| commit::collect_forgotten(connection, shared, &found)).await

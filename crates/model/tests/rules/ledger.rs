@@ -366,6 +366,7 @@ fn live_facts(world: &World, key: u8) -> LiveKeyFacts {
         base: digest(row.base),
         has_received_saves: row.saves_received > 0 || row.is_settled,
         server: knowledge_of(world, key).map(|known| known.server),
+        quiet: knowledge_of(world, key).map_or(Quiet::No, |known| known.quiet),
     }
 }
 

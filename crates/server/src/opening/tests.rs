@@ -66,6 +66,7 @@ async fn changes_stranded_on_the_server_come_back_under_the_same_key() {
     let key = bench.open(&app).await;
     deliver(&app, &bench.callback(&key, 6, &docx("half way"))).await;
     bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    bench.clock.pass(11);
 
     assert_eq!(open(&bench, &app).await.unwrap(), key);
     bench.editor.says(&key, ServerKnowledge::UsersInside);
@@ -126,6 +127,7 @@ async fn nobody_is_let_in_while_a_damaged_forgotten_file_lies_beside_stranded_ch
     assert_eq!(bench.editor.state.lock().unwrap().forgotten.len(), 1, "it may be whole on the server");
     // A person has looked at it and taken it away.
     bench.editor.state.lock().unwrap().forgotten.clear();
+    bench.clock.pass(11);
     assert_eq!(open(&bench, &app).await.unwrap(), key, "and the changes come back");
 }
 

@@ -12,7 +12,6 @@ use model::checking::Source;
 use model::opening::{CollectRuling, Quiet, rule_on_collecting};
 use model::saves::{KeyStanding, Ruling};
 use model::{Digest, DocumentId, EditorKey};
-use office_check::Hint;
 use signals::Signal;
 use tokio::io::AsyncReadExt as _;
 use vault::{Sidecar, read_verified};
@@ -20,7 +19,7 @@ use vault::{Sidecar, read_verified};
 use super::RecoveryError;
 use super::keys::is_quiet;
 use crate::app::App;
-use crate::incoming::{check, tell_vanished};
+use crate::incoming::{check, hint_of, tell_vanished};
 use crate::telemetry::{self, report};
 
 /// The status in the sidecar of a forgotten file: it came with no callback.
@@ -126,12 +125,6 @@ fn leave_with_the_server(document: &DocumentId, committed: &Committed) {
         telemetry::alert("quarantine");
         tracing::error!(document.id = %document, "a forgotten file of document {document} is damaged or was damaged on its way: it was kept aside and stays with the Document Server");
     }
-}
-
-/// The link ends in the file's own name.
-fn hint_of(link: &str) -> Hint {
-    let path = link.split(['?', '#']).next().unwrap_or_default();
-    Hint::from_extension(path.rsplit('.').next().unwrap_or_default())
 }
 
 /// After this the server's copy goes, so ours must be whole.

@@ -164,6 +164,7 @@ async fn a_key_somebody_enters_while_its_forgotten_file_is_collected_is_not_reti
     deliver(&app, &Callback { url: None, ..bench.callback(&key, 3, &docx("nothing")) }).await;
     bench.editor.says(&key, ServerKnowledge::ChangesHeld);
     recover(&app).await;
+    bench.clock.pass(11);
     assert_eq!(bench.open(&app).await, key, "and gets them back");
     let both = bench.callback(&key, 2, &docx("forgotten and more"));
     assert_eq!(deliver(&app, &both).await, Some(Answer::Saved));
@@ -214,7 +215,11 @@ async fn a_forgotten_file_that_held_changes_were_made_on_stays_and_opens_with_th
     deliver(&app, &on_forgotten(2, docx("forgotten and all the rest"))).await;
     let head = bench.document().await.head_digest;
     assert_eq!(head, Digest::of(&docx("forgotten and all the rest")));
-    assert_eq!(kept_reasons(&bench).await, ["damaged"], "no conflict");
+    assert_eq!(
+        kept_reasons(&bench).await,
+        ["older-session", "damaged"],
+        "with 0 the server deletes the file"
+    );
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use model::keys::KeyParts;
 use model::{DocumentId, EditorKey, InboxNumber};
 
 use super::jobs::{Job, Joined, Waiter};
-use super::letting_go::{LettingGo, may_let_go};
+use super::letting_go::{Leaving, LettingGo, may_let_go};
 use super::{SaveError, presence, save};
 use crate::app::App;
 use crate::telemetry::report;
@@ -30,14 +30,17 @@ pub enum Reply {
 /// Does what a verified callback asks for.
 pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Reply {
     let has_url = if callback.url.is_some() { HasUrl::Yes } else { HasUrl::No };
-    let (key, status) = (callback.key.clone(), callback.status);
+    let status = callback.status;
+    let key = callback.key.clone();
+    let has_history = callback.session_start.is_some();
     let answer = match plan_for(callback.status, has_url) {
         Plan::NotePresence | Plan::NoteIdle => presence::note(app, &callback).await,
         Plan::Ignore => Answer::Saved,
         plan @ (Plan::Store(_) | Plan::KeepAside(_) | Plan::Alert(_)) => {
             match take_in(app, callback, plan, received).await {
                 (answer @ (Answer::Saved | Answer::NotSaved), Some(taken)) if ends_session(status) => {
-                    let_go(app, &key, &taken, (answer, received)).await
+                    let leaving = Leaving { key: &key, number: taken.number, has_history };
+                    let_go(app, &leaving, &taken, (answer, received)).await
                 }
                 (answer, _) => answer,
             }
@@ -65,8 +68,13 @@ fn ends_session(status: u8) -> bool {
 
 /// The last look before a final save is answered. If it is 0, the server is about to forget the session: the key retires
 /// before it hears. With a refusal, too, the server deletes all changes, and keeps only the file of this very save.
-async fn let_go(app: &App, key: &EditorKey, taken: &Taken, (answer, received): (Answer, Instant)) -> Answer {
-    match may_let_go(app, (key, taken.number), (answer, received)).await {
+async fn let_go(
+    app: &App,
+    leaving: &Leaving<'_>,
+    taken: &Taken,
+    (answer, received): (Answer, Instant),
+) -> Answer {
+    match may_let_go(app, leaving, (answer, received)).await {
         LettingGo::NotNow => return Answer::TryAgain,
         _ if answer != Answer::Saved => return answer,
         LettingGo::AtOnce if taken.is_acknowledged() => return Answer::Saved,

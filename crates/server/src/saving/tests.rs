@@ -16,7 +16,7 @@ use steps::{Aftermath, Faults, Moment};
 use tokio_util::sync::CancellationToken;
 use vault::Tree as _;
 
-use super::letting_go::{LettingGo, may_let_go};
+use super::letting_go::{Leaving, LettingGo, may_let_go};
 use crate::app::App;
 use crate::opening::configure;
 use crate::recovering;
@@ -182,6 +182,7 @@ async fn a_failed_save_of_the_server_is_never_acknowledged() {
     assert_eq!(bench.labels().await, ["1"]);
     assert_eq!(kept_reasons(&bench).await, ["force-save-failed", "final-save-failed"]);
     bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    bench.clock.pass(11);
     assert_eq!(bench.open(&app).await, key, "only the same key brings the changes back");
 }
 
@@ -491,8 +492,10 @@ async fn a_zero_is_not_given_while_what_was_refused_cannot_be_collected() {
     let bench = Workbench::new().await;
     let app = bench.process();
     let key = bench.open(&app).await;
-    let may_let_go =
-        async |number| may_let_go(&app, (&key, InboxNumber(number)), (Answer::Saved, Instant::now())).await;
+    let may_let_go = async |number| {
+        let leaving = Leaving { key: &key, number: InboxNumber(number), has_history: true };
+        may_let_go(&app, &leaving, (Answer::Saved, Instant::now())).await
+    };
     bench.receive_only(&app, &bench.callback(&key, 6, &docx("half way"))).await;
     bench.editor.put_forgotten(&key, docx("of another save"));
     assert_eq!(may_let_go(1).await, LettingGo::AtOnce, "nothing was refused");
@@ -609,4 +612,24 @@ async fn what_the_document_server_sends_is_not_refused_for_being_more_than_usual
     assert_eq!((answer, document.head_digest), (Some(Answer::Saved), Digest::of(&deep)));
     let newest = &bench.ledger.contents(&document.id).await.unwrap()[0];
     assert_eq!(newest.blob.flags, "hostile-markup");
+}
+
+#[tokio::test]
+async fn a_session_opened_on_a_file_that_was_refused_before_is_answered_once_that_file_is_kept() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    // Damaged on its way, again and again; whole where it lies, and somebody opens it there.
+    let torn = bench.callback(&key, 2, &docx("edited").slice(..100));
+    assert_eq!(deliver(&app, &torn).await, Some(Answer::NotSaved));
+    bench.editor.put_forgotten(&key, docx("edited"));
+    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    let last = Callback { session_start: None, ..bench.callback(&key, 2, &docx("edited and more")) };
+
+    let began = Instant::now();
+    assert_eq!(deliver(&app, &last).await, Some(Answer::Saved));
+
+    assert!(began.elapsed().as_secs() < 3, "nobody collects a file that is worked on");
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("edited and more")));
+    assert_eq!(kept_reasons(&bench).await, ["older-session", "damaged"], "a 0 deletes the forgotten file");
 }
