@@ -142,6 +142,8 @@ pub struct Document {
     pub head_key: Option<EditorKey>,
     /// Who is editing, as the Document Server last said.
     pub editors: Vec<String>,
+    /// When it was deleted, if it was.
+    pub deleted_at: Option<Timestamp>,
 }
 
 /// Which documents to list.
@@ -151,6 +153,8 @@ pub struct DocumentPage {
     pub company: CompanyId,
     /// Of this project only.
     pub project: Option<ProjectId>,
+    /// The deleted ones instead of those that are there.
+    pub deleted: bool,
     /// After this id.
     pub after: Option<DocumentId>,
     /// At most so many.
@@ -244,6 +248,8 @@ pub struct KeptCopy {
     pub author: Author,
     /// When it was kept.
     pub kept_at: Timestamp,
+    /// When a person settled it, and as what: `used` or `dismissed`.
+    pub settled: Option<(Timestamp, String)>,
 }
 
 /// Whose kept copies.

@@ -11,8 +11,9 @@ use model::audit::Entry;
 use model::{CompanyId, Digest, DocumentId, EditorKey, InboxNumber, Label};
 use steps::{Fault, Faults};
 
+use crate::changes::{ChangeOutcome, ChangeRequest, Download, HeadChange, SaveNews};
 use crate::documents::{
-    Company, Content, Document, DocumentPage, KeptCopy, KeptPage, NewDocument, Project, UnnamedBlob,
+    Author, Company, Content, Document, DocumentPage, KeptCopy, KeptPage, NewDocument, Project, UnnamedBlob,
 };
 use crate::keys::{KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey};
 use crate::publications::{ExternalChange, Owed};
@@ -20,7 +21,7 @@ use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };
 use crate::trail::{BlobRecord, Inconsistency, Totals};
-use crate::{Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Trail};
+use crate::{Changes, Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Trail};
 
 /// A ledger whose calls may fail.
 pub struct Faulty {
@@ -73,6 +74,7 @@ faulty!(Keys {
     fn open_for_editing(request: &OpenRequest) -> OpenGrant;
     fn note_view_key(view: &ViewKey) -> ();
     fn key(key: &EditorKey) -> Option<KeyRecord>;
+    fn live_key_of(document: &DocumentId) -> Option<KeyRecord>;
     fn live_keys() -> Vec<KeyRecord>;
     fn note_presence(presence: &Presence) -> KeyStandingNow;
     fn note_base_fetched(key: &EditorKey, at: Timestamp) -> ();
@@ -94,10 +96,21 @@ faulty!(Saves {
     fn collect_forgotten(found: &ForgottenFile) -> Committed;
 });
 
+faulty!(Changes {
+    fn put_version(change: &HeadChange) -> ChangeOutcome;
+    fn delete_document(request: &ChangeRequest) -> ChangeOutcome;
+    fn undelete_document(document: &DocumentId, who: &Author, at: Timestamp) -> bool;
+    fn dismiss_kept(number: u64, who: &Author, at: Timestamp) -> bool;
+    fn newest_save(document: &DocumentId) -> InboxNumber;
+    fn saves_after(document: &DocumentId, after: InboxNumber) -> Vec<SaveNews>;
+    fn note_download(download: &Download) -> ();
+});
+
 faulty!(Publications {
     fn owed_publications(limit: u32) -> Vec<Owed>;
     fn owed_publication(document: &DocumentId) -> Option<Owed>;
     fn published(document: &DocumentId, label: Label, at: Timestamp) -> ();
+    fn withdrawn(document: &DocumentId, at: Timestamp) -> ();
     fn knows_content(document: &DocumentId, digest: &Digest) -> bool;
     fn take_in_external(change: &ExternalChange) -> Option<u64>;
     fn owe_publication(document: &DocumentId, at: Timestamp) -> ();

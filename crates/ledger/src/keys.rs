@@ -18,6 +18,8 @@ pub trait Keys: Send + Sync {
     async fn note_view_key(&self, view: &ViewKey) -> Result<()>;
     /// One key.
     async fn key(&self, key: &EditorKey) -> Result<Option<KeyRecord>>;
+    /// The live edit key of a document.
+    async fn live_key_of(&self, document: &DocumentId) -> Result<Option<KeyRecord>>;
     /// The live edit keys, oldest first.
     async fn live_keys(&self) -> Result<Vec<KeyRecord>>;
     /// Who is inside, as the Document Server just said. Unknown keys are ignored.

@@ -4,12 +4,13 @@
 //! or not at all, and a step that returned `Ok` survives a power cut. Rules are not decided here: adapters read the
 //! facts inside the transaction and ask [`model`].
 //!
-//! The port has five parts, so that each fits a screen: [`Documents`], [`Keys`], [`Saves`], [`Publications`],
-//! [`Trail`]. Adapters stand beside it ([`sqlite`]), the suite every adapter passes is [`contract`], and
+//! The port has six parts, so that each fits a screen: [`Documents`], [`Keys`], [`Saves`], [`Changes`],
+//! [`Publications`], [`Trail`]. Adapters stand beside it ([`sqlite`]), the suite every adapter passes is [`contract`], and
 //! [`faulty`] wraps any ledger so that its n-th call fails.
 //!
 //! Does not do: bytes (the vault), network, waiting for people.
 
+pub mod changes;
 pub mod contract;
 pub mod documents;
 pub mod faulty;
@@ -19,6 +20,7 @@ pub mod saves;
 pub mod sqlite;
 pub mod trail;
 
+pub use changes::Changes;
 pub use documents::Documents;
 pub use keys::Keys;
 pub use publications::Publications;
@@ -26,9 +28,9 @@ pub use saves::Saves;
 pub use trail::Trail;
 
 /// The whole port. Flows hold an `Arc<dyn Ledger>`.
-pub trait Ledger: Documents + Keys + Saves + Publications + Trail {}
+pub trait Ledger: Documents + Keys + Saves + Changes + Publications + Trail {}
 
-impl<L: Documents + Keys + Saves + Publications + Trail> Ledger for L {}
+impl<L: Documents + Keys + Saves + Changes + Publications + Trail> Ledger for L {}
 
 /// Why a step did not happen, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]

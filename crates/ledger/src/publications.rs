@@ -18,6 +18,8 @@ pub trait Publications: Send + Sync {
     async fn owed_publication(&self, document: &DocumentId) -> Result<Option<Owed>>;
     /// This content is published now. If the head moved meanwhile, the document still owes.
     async fn published(&self, document: &DocumentId, label: Label, at: Timestamp) -> Result<()>;
+    /// Nothing of a deleted document is shown any more. If it came back meanwhile, it still owes.
+    async fn withdrawn(&self, document: &DocumentId, at: Timestamp) -> Result<()>;
     /// Whether these bytes are a content or a kept copy of this document.
     async fn knows_content(&self, document: &DocumentId, digest: &Digest) -> Result<bool>;
     /// Bytes that replaced ours in the tree become the head if nothing happened since, else a conflict copy (whose
@@ -46,6 +48,8 @@ pub struct Owed {
     pub committed_at: Timestamp,
     /// What is published now, as far as we know.
     pub published: Option<PublishedNow>,
+    /// Whether the document is deleted: then nothing may be shown.
+    pub is_deleted: bool,
 }
 
 /// What the tree shows, as far as we know.

@@ -11,6 +11,7 @@
 pub mod access;
 pub mod audit;
 pub mod callbacks;
+pub mod changing;
 pub mod checking;
 pub mod guards;
 pub mod ids;

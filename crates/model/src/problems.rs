@@ -64,6 +64,8 @@ codes! {
     AlreadyExists = "API_006", "ALREADY_EXISTS", "It exists already";
     /// The service is shutting down or overloaded.
     Unavailable = "API_007", "UNAVAILABLE", "The service cannot do this now";
+    /// The head is another one than the caller saw, or they did not say which they saw.
+    PreconditionFailed = "API_009", "PRECONDITION_FAILED", "The document changed meanwhile";
     /// A fault of ours.
     Internal = "API_008", "INTERNAL", "Something failed on our side";
 }

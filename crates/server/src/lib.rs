@@ -1,10 +1,11 @@
 //! Saveguard: the safe place ONLYOFFICE saves to.
 //!
-//! Edges (`http`, `console`, `cli`) call flows; flows ([`opening`], [`saving`], [`recovering`]) call ports and the rules
+//! Edges (`http`, `console`, `cli`) call flows; flows ([`opening`], [`saving`], [`changing`], [`recovering`]) call ports and the rules
 //! of `model`; flows never call each other, one starts another by writing unfinished work into the ledger or by a
 //! signal. Only [`app`] names an adapter. ARCHITECTURE.md has the map and a walk through a save.
 
 pub mod app;
+pub mod changing;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -13,6 +14,7 @@ pub mod editors;
 pub mod http;
 pub mod incoming;
 pub mod opening;
+mod patience;
 pub mod recovering;
 pub mod saving;
 pub mod service;

@@ -27,7 +27,7 @@ use vault::{Spool, Spooled};
 use crate::app::{App, Parts};
 use crate::clock::{Clock, Random};
 use crate::config::Config;
-use crate::editors::{CommandError, DocumentServer, FetchError};
+use crate::editors::{CommandError, DocumentServer, FetchError, ForceSave};
 use crate::opening::{Upload, configure, upload};
 use crate::saving::{Reply, accept};
 
@@ -52,19 +52,7 @@ pub(crate) fn docx(text: &str) -> Bytes {
 
 /// The same with another main part.
 pub(crate) fn docx_of(main_part: &str) -> Bytes {
-    use std::io::{Cursor, Write as _};
-    let mut sample = zip::ZipArchive::new(Cursor::new(docx(""))).unwrap();
-    let mut made = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    for at in 0..sample.len() {
-        let entry = sample.by_index_raw(at).unwrap();
-        if entry.name().unwrap() == "word/document.xml" {
-            made.start_file("word/document.xml", zip::write::SimpleFileOptions::default()).unwrap();
-            made.write_all(main_part.as_bytes()).unwrap();
-        } else {
-            made.raw_copy_file(entry).unwrap();
-        }
-    }
-    made.finish().unwrap().into_inner().into()
+    understudy::office::docx_of(main_part)
 }
 
 impl Workbench {
@@ -285,6 +273,9 @@ pub(crate) struct EditorState {
     pub(crate) forgotten: BTreeMap<String, Bytes>,
     pub(crate) knowledge: HashMap<String, ServerKnowledge>,
     pub(crate) dropped: Vec<String>,
+    /// What it says when it is asked to save, and what it was asked.
+    pub(crate) force_save: ForceSave,
+    pub(crate) force_saves: Vec<(EditorKey, String)>,
     /// How many of the next transfers lose their second half.
     damaged_transfers: u32,
     /// What the server says of a key once a file was fetched.
@@ -382,6 +373,12 @@ impl DocumentServer for FakeEditor {
         Ok(())
     }
 
+    async fn force_save(&self, key: &EditorKey, word: &str) -> Result<ForceSave, CommandError> {
+        let mut state = self.state.lock().unwrap();
+        state.force_saves.push((key.clone(), word.to_owned()));
+        Ok(state.force_save)
+    }
+
     async fn drop_users(&self, key: &EditorKey, _users: &[String]) -> Result<(), CommandError> {
         self.state.lock().unwrap().dropped.push(key.to_string());
         Ok(())
@@ -441,6 +438,13 @@ impl DocumentServer for FaultyEditor {
             Fault::None => self.inner.delete_forgotten(key).await,
             Fault::Before => Err(away("deleteForgotten")),
             Fault::After => self.inner.delete_forgotten(key).await.and(Err(away("deleteForgotten"))),
+        }
+    }
+
+    async fn force_save(&self, key: &EditorKey, word: &str) -> Result<ForceSave, CommandError> {
+        match self.faults.next("editor.force_save") {
+            Fault::None => self.inner.force_save(key, word).await,
+            Fault::Before | Fault::After => Err(away("forcesave")),
         }
     }
 

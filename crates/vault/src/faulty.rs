@@ -71,6 +71,7 @@ faulty!(Vault for FaultyVault as "vault" {
 
 faulty!(Tree for FaultyTree as "tree" {
     fn publish(publication: &Publication, content: BlobReader) -> Option<Replaced>;
+    fn withdraw(place: &Place, backup_suffix: &str) -> Option<Replaced>;
     fn shown(place: &Place) -> Option<(Digest, u64)>;
     fn open_backup(place: &Place, backup: &str) -> BlobReader;
     fn tidy(place: &Place) -> ();

@@ -124,6 +124,22 @@ fn key(place: &Place, name: &str) -> (String, String) {
     (folder_of(place), name.to_owned())
 }
 
+/// Keeps what stood under the name, under the first name that is free.
+fn back_up(
+    files: &mut HashMap<(String, String), Bytes>,
+    place: &Place,
+    (suffix, old): (&str, Bytes),
+) -> Replaced {
+    let backup = (1..)
+        .map(|number| if number == 1 { String::new() } else { format!("-{number}") })
+        .map(|number| place.name.with_suffix(&suffix.replace(".bak", &format!("{number}.bak"))))
+        .find(|name| !files.contains_key(&key(place, name)))
+        .unwrap_or_default();
+    let (digest, size_bytes) = (Digest::of(&old), old.len() as u64);
+    files.insert(key(place, &backup), old);
+    Replaced { backup, digest, size_bytes }
+}
+
 #[async_trait]
 impl Tree for MemoryTree {
     async fn publish(&self, publication: &Publication, content: BlobReader) -> Result<Option<Replaced>> {
@@ -135,20 +151,13 @@ impl Tree for MemoryTree {
         let place = &publication.place;
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let replaced = files.insert(key(place, place.name.as_str()), Bytes::from(bytes));
-        Ok(replaced.map(|old| {
-            let backup = (1..)
-                .map(|number| if number == 1 { String::new() } else { format!("-{number}") })
-                .map(|number| {
-                    place
-                        .name
-                        .with_suffix(&publication.backup_suffix.replace(".bak", &format!("{number}.bak")))
-                })
-                .find(|name| !files.contains_key(&key(place, name)))
-                .unwrap_or_default();
-            let (digest, size_bytes) = (Digest::of(&old), old.len() as u64);
-            files.insert(key(place, &backup), old);
-            Replaced { backup, digest, size_bytes }
-        }))
+        Ok(replaced.map(|old| back_up(&mut files, place, (&publication.backup_suffix, old))))
+    }
+
+    async fn withdraw(&self, place: &Place, backup_suffix: &str) -> Result<Option<Replaced>> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = files.remove(&key(place, place.name.as_str()));
+        Ok(shown.map(|old| back_up(&mut files, place, (backup_suffix, old))))
     }
 
     async fn shown(&self, place: &Place) -> Result<Option<(Digest, u64)>> {

@@ -15,6 +15,8 @@ use crate::{BlobReader, Result};
 pub trait Tree: Send + Sync {
     /// Shows these bytes under the document's name; what stood there becomes a backup.
     async fn publish(&self, publication: &Publication, content: BlobReader) -> Result<Option<Replaced>>;
+    /// Shows nothing under the document's name any more; what stood there becomes a backup. Nothing there is fine.
+    async fn withdraw(&self, place: &Place, backup_suffix: &str) -> Result<Option<Replaced>>;
     /// The hash and length of what the document's name shows now; `None` if nothing is there.
     async fn shown(&self, place: &Place) -> Result<Option<(Digest, u64)>>;
     /// Opens a backup.

@@ -11,10 +11,10 @@ use model::opening::ServerKnowledge;
 use model::saves::{KeyStanding, SaveKind, SomeoneWaits};
 use model::{CompanyId, Digest, DocumentId, EditorKey, Environment, Label, ProjectId};
 
-use crate::Ledger;
 use crate::documents::{Author, BlobFacts, Company, Document, NewDocument, Project};
 use crate::keys::{KeyGrant, KeyRecord, Knowledge, OpenGrant, OpenRequest};
 use crate::saves::{Arrival, Committed, PreparedSave, Receipt};
+use crate::{Ledger, Result};
 
 /// How long a key must be quiet in these checks.
 const QUIET_AFTER: SignedDuration = SignedDuration::from_secs(10);
@@ -84,16 +84,24 @@ impl Desk {
 
     /// Asks for a key.
     pub async fn open(&self, document: &DocumentId, knowledge: Option<Knowledge>) -> OpenGrant {
+        self.ledger.open_for_editing(&self.wish(document, knowledge)).await.unwrap()
+    }
+
+    /// Asks for a key of a document that may not be there.
+    pub async fn try_to_open(&self, document: &DocumentId) -> Result<OpenGrant> {
+        self.ledger.open_for_editing(&self.wish(document, None)).await
+    }
+
+    fn wish(&self, document: &DocumentId, knowledge: Option<Knowledge>) -> OpenRequest {
         let random = self.random.fetch_add(1, Ordering::Relaxed);
-        let request = OpenRequest {
+        OpenRequest {
             document: document.clone(),
             random,
             knowledge,
             user: author("u1"),
             quiet_after: QUIET_AFTER,
             at: self.now(),
-        };
-        self.ledger.open_for_editing(&request).await.unwrap()
+        }
     }
 
     /// What the server says about a key just now.

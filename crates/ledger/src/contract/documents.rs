@@ -69,6 +69,7 @@ pub async fn documents_are_listed_page_by_page_within_their_company(desk: &Desk)
         desk.document(id).await;
     }
     let page = |company: &str, after: Option<&str>| DocumentPage {
+        deleted: false,
         company: CompanyId::parse(company).unwrap(),
         project: ProjectId::parse("plans").ok(),
         after: after.map(|id| DocumentId::parse(id).unwrap()),

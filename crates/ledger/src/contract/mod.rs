@@ -3,6 +3,7 @@
 //! Each check gets a fresh, empty ledger. [`contract_tests!`](crate::contract_tests) makes one test of each, so that a
 //! failure has a name.
 
+pub mod changes;
 mod desk;
 pub mod documents;
 pub mod forgotten;
@@ -71,6 +72,15 @@ macro_rules! contract_tests {
             a_session_that_went_on_from_its_forgotten_file_is_told_by_its_saves,
             a_damaged_forgotten_file_is_quarantined_once,
             the_bytes_of_a_forgotten_file_are_kept_once_and_nothing_else_changes,
+        ]);
+        $crate::contract_tests!(@ $make, changes, [
+            a_new_version_is_put_on_a_document_nobody_edits,
+            nothing_is_changed_past_somebody_who_edits,
+            a_change_waits_for_a_final_save_and_finishes_its_key,
+            a_change_of_another_head_is_refused,
+            a_deleted_document_is_gone_its_saves_are_taken_and_it_comes_back,
+            a_kept_copy_is_used_or_dismissed_once,
+            what_came_after_a_save_is_told,
         ]);
         $crate::contract_tests!(@ $make, publications, [
             a_moved_head_owes_its_publication,

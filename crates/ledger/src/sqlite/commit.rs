@@ -3,25 +3,23 @@
 //! Each function is one step of the port and runs inside one transaction: read the facts, ask the rule, write what it
 //! says, write down how the callback ended, append to the audit trail. Repeating any of them changes nothing.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use model::callbacks::{Answer, Callback};
 use model::checking::{Policy, Vanished, rule_on_vanished, what_vanished};
-use model::saves::{
-    ConflictReason, ForgottenFacts, HeadFacts, IncomingSave, KeyAfterFinal, Ruling, SaveKind, SaveMark,
-};
-use model::saves::{becomes_newest, is_known_forgotten, key_after_final, rule_on_forgotten, rule_on_save};
+use model::saves::{HeadFacts, IncomingSave, KeyAfterFinal, Ruling, SaveKind, SaveMark};
+use model::saves::{becomes_newest, key_after_final, rule_on_save};
 use model::versions::Origin;
-use model::{DocumentId, EditorKey, InboxNumber, Label};
+use model::{DocumentId, InboxNumber, Label};
 use rusqlite::{Connection, params};
 use serde_json::json;
 
 use super::audit::{Act, append};
 use super::contents::{self, NewContent, NewForm, NewKept};
 use super::inbox::{self, End, InboxRow};
-use super::rows::{Stored, ms, optional};
+use super::rows::{Stored, ms};
 use super::{Shared, callback_text, facts, keys};
 use crate::documents::{Author, BlobFacts, Keeping};
-use crate::saves::{Arrival, Aside, Committed, ForgottenFile, PreparedSave, StillNeeded};
+use crate::saves::{Aside, Committed, PreparedSave, StillNeeded};
 use crate::{LedgerError, Result};
 
 /// Commits a save: order guard, version or kept copy, head, key, answer, audit.
@@ -92,20 +90,20 @@ pub(super) fn commit_save(
 }
 
 /// A content that was compared with the head it is to replace.
-struct Compared {
-    ruling: Ruling,
+pub(super) struct Compared {
+    pub(super) ruling: Ruling,
     /// Marked with what vanished.
-    blob: BlobFacts,
+    pub(super) blob: BlobFacts,
     vanished: Vec<Vanished>,
 }
 
 impl Compared {
-    fn told(&self, committed: Committed) -> Committed {
+    pub(super) fn told(&self, committed: Committed) -> Committed {
         Committed { vanished: self.vanished.clone(), ..committed }
     }
 }
 
-fn compare(policy: &Policy, (head, ruling): (&HeadFacts, Ruling), blob: &BlobFacts) -> Compared {
+pub(super) fn compare(policy: &Policy, (head, ruling): (&HeadFacts, Ruling), blob: &BlobFacts) -> Compared {
     let moves_head = matches!(ruling, Ruling::NewVersion | Ruling::NewCheckpoint);
     let extents = head.extent.zip(blob.extent).filter(|_| moves_head);
     let vanished = extents.map(|(head, now)| what_vanished(&head, &now)).unwrap_or_default();
@@ -157,7 +155,7 @@ fn mark_of(row: &InboxRow, blob: &BlobFacts) -> SaveMark {
     }
 }
 
-fn outcome_of(ruling: Ruling) -> &'static str {
+pub(super) fn outcome_of(ruling: Ruling) -> &'static str {
     match ruling {
         Ruling::NothingNew => "nothing-new",
         Ruling::NewVersion => "version",
@@ -168,16 +166,21 @@ fn outcome_of(ruling: Ruling) -> &'static str {
 }
 
 /// A content on its way into the history.
-struct Placing<'a> {
-    document: &'a DocumentId,
-    callback: &'a Callback,
-    blob: &'a BlobFacts,
-    origin: Origin,
-    mark: &'a SaveMark,
+pub(super) struct Placing<'a> {
+    pub(super) document: &'a DocumentId,
+    pub(super) callback: &'a Callback,
+    pub(super) blob: &'a BlobFacts,
+    pub(super) origin: Origin,
+    pub(super) mark: &'a SaveMark,
 }
 
 /// Writes what the rule says: a version, a checkpoint, a filed content, a conflict copy, or nothing.
-fn place(connection: &Connection, placing: &Placing<'_>, ruling: Ruling, at: Timestamp) -> Result<Committed> {
+pub(super) fn place(
+    connection: &Connection,
+    placing: &Placing<'_>,
+    ruling: Ruling,
+    at: Timestamp,
+) -> Result<Committed> {
     let (label, kept) = match ruling {
         Ruling::NothingNew => (None, None),
         Ruling::NewVersion => (Some(contents::next_version(connection, placing.document)?), None),
@@ -246,7 +249,7 @@ fn add(connection: &Connection, placing: &Placing<'_>, label: Label, when: &When
     )
 }
 
-fn author_of(callback: &Callback) -> Author {
+pub(super) fn author_of(callback: &Callback) -> Author {
     let id = callback.users.first().cloned().unwrap_or_default();
     Author { name: callback.author_name.clone().unwrap_or_else(|| id.clone()), id }
 }
@@ -387,81 +390,12 @@ pub(super) fn give_up(connection: &Connection, number: InboxNumber, at: Timestam
     Ok(())
 }
 
-/// Commits a forgotten file. The key is spent with it, unless the file is damaged: it may yet arrive whole. It does not
-/// retire: somebody may be entering it at this moment, from that very file.
-pub(super) fn collect_forgotten(
-    connection: &Connection,
-    shared: &Shared,
-    found: &ForgottenFile,
-) -> Result<Committed> {
-    keys::adopt_if_unknown(connection, &found.document, &found.key, found.at)?;
-    let has_moved_on = keys::saves_received(connection, &found.key)? != found.saves_received;
-    if has_moved_on || keys::is_being_stored(connection, &found.key, found.at)? {
-        return Ok(not_now(&found.document));
-    }
-    let key = facts::of_key(connection, &found.key, &found.blob.digest)?;
-    let callback = forgotten_callback(connection, &found.key)?;
-    let (_, head) = facts::of_head(connection, &found.document, &found.key)?;
-    let is_known = match found.damaged {
-        Some(_) => key.bytes_kept_before,
-        None => is_known_forgotten(&key, &head, &found.blob.digest),
-    };
-    let committed = if is_known {
-        nothing_new(&found.document)
-    } else {
-        contents::name_blob(connection, &found.blob, found.at)?;
-        let number = write_down_forgotten(connection, found, &callback)?;
-        match found.damaged {
-            Some(reason) => {
-                let answer = Answer::NotSaved;
-                keep_aside(
-                    connection,
-                    &Aside { number, reason, blob: Some(found.blob.clone()), answer, at: found.at },
-                )?
-            }
-            None => commit_forgotten(connection, shared, found, (&callback, number))?,
-        }
-    };
-    if found.damaged.is_none() && !found.keeps_source {
-        keys::spend(connection, &found.key, found.at)?;
-    }
-    Ok(committed)
-}
-
-/// Keeps the bytes of a forgotten file, if they are not kept yet.
-pub(super) fn keep_forgotten(connection: &Connection, found: &ForgottenFile) -> Result<Option<u64>> {
-    if facts::bytes_kept_before(connection, &found.key, &found.blob.digest)? {
-        return Ok(None);
-    }
-    contents::name_blob(connection, &found.blob, found.at)?;
-    let callback = forgotten_callback(connection, &found.key)?;
-    let kept = contents::keep_copy(
-        connection,
-        &NewKept {
-            document: Some(&found.document),
-            keeping: Keeping::Conflict(ConflictReason::OlderSession),
-            blob: &found.blob,
-            author: &author_of(&callback),
-            kept_at: found.at,
-            key: Some(&found.key),
-            inbox: None,
-        },
-    )?;
-    let details = json!({ "kept": kept, "digest": found.blob.digest.to_string(), "key": found.key.as_str() });
-    let (document, at) = (&found.document, found.at);
-    append(
-        connection,
-        &Act { document, at, actor: "document-server", action: "forgotten-file-kept", details },
-    )?;
-    Ok(Some(kept))
-}
-
 /// A save came while the file was fetched. It may hold more than the file, and whoever sent it may still be inside.
-fn not_now(document: &DocumentId) -> Committed {
+pub(super) fn not_now(document: &DocumentId) -> Committed {
     Committed { ruling: None, answer: Answer::TryAgain, ..nothing_new(document) }
 }
 
-fn nothing_new(document: &DocumentId) -> Committed {
+pub(super) fn nothing_new(document: &DocumentId) -> Committed {
     let ruling = Some(Ruling::NothingNew);
     Committed {
         document: Some(document.clone()),
@@ -472,80 +406,4 @@ fn nothing_new(document: &DocumentId) -> Committed {
         vanished: Vec::new(),
         is_new: false,
     }
-}
-
-fn commit_forgotten(
-    connection: &Connection,
-    shared: &Shared,
-    found: &ForgottenFile,
-    (callback, number): (&Callback, InboxNumber),
-) -> Result<Committed> {
-    let key = facts::of_key(connection, &found.key, &found.blob.digest)?;
-    let (_, head) = facts::of_head(connection, &found.document, &found.key)?;
-    let places = keys::places_of(connection, &found.key)?;
-    let ruling = rule_on_forgotten(
-        &shared.guards,
-        &key,
-        &head,
-        &ForgottenFacts {
-            digest: found.blob.digest,
-            own_number: number,
-            last_received_final: places.last_received_final,
-            newest_save: places.newest_save,
-        },
-    );
-    let compared = compare(&found.policy, (&head, ruling), &found.blob);
-    let mark = SaveMark {
-        inbox: number,
-        last_save: None,
-        digest: found.blob.digest,
-        session_start: None,
-        runs: None,
-    };
-    let placing = Placing {
-        document: &found.document,
-        callback,
-        blob: &compared.blob,
-        origin: Origin::Recovered,
-        mark: &mark,
-    };
-    let committed = compared.told(place(connection, &placing, compared.ruling, found.at)?);
-    if matches!(ruling, Ruling::NewVersion) {
-        keys::note_newest(connection, &found.key, &IncomingSave { kind: SaveKind::Final, mark }, found.at)?;
-    }
-    inbox::finish(
-        connection,
-        number,
-        outcome_of(compared.ruling),
-        &End { committed: &committed, at: found.at, answered_at: None },
-    )?;
-    Ok(committed)
-}
-
-/// A forgotten file has no callback of its own; who worked on it is known from the last one of its key.
-fn forgotten_callback(connection: &Connection, key: &EditorKey) -> Result<Callback> {
-    let found = connection
-        .prepare_cached("SELECT callback FROM inbox WHERE key = ?1 ORDER BY number DESC LIMIT 1")?
-        .query_row([key.as_str()], |row| row.get::<_, String>(0));
-    let mut callback = match optional(found)? {
-        Some(text) => callback_text::read(&text)?,
-        None => Callback { users: keys::last_users(connection, key)?, ..Callback::bare(key.clone(), 2) },
-    };
-    callback.status = 2;
-    callback.url = None;
-    Ok(callback)
-}
-
-fn write_down_forgotten(
-    connection: &Connection,
-    found: &ForgottenFile,
-    callback: &Callback,
-) -> Result<InboxNumber> {
-    let arrival = Arrival {
-        callback: callback.clone(),
-        document: Some(found.document.clone()),
-        at: found.at,
-        identity_window: SignedDuration::ZERO,
-    };
-    inbox::write_down(connection, &arrival, Some(&found.document))
 }

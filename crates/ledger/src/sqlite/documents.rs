@@ -203,7 +203,9 @@ fn find(connection: &Connection, id: &DocumentId) -> Result<Option<Document>> {
 }
 
 fn list(connection: &Connection, page: &DocumentPage) -> Result<Vec<Document>> {
-    let mut query = format!("SELECT {DOCUMENT_COLUMNS} WHERE d.company = ?1 AND d.id > ?2");
+    let deleted = if page.deleted { "IS NOT NULL" } else { "IS NULL" };
+    let mut query =
+        format!("SELECT {DOCUMENT_COLUMNS} WHERE d.company = ?1 AND d.id > ?2 AND d.deleted_ms {deleted}");
     let after = page.after.as_ref().map_or("", DocumentId::as_str);
     let mut values: Vec<&dyn ToSql> = Vec::new();
     let company = page.company.as_str();

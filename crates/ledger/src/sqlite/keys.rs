@@ -37,6 +37,11 @@ impl Keys for SqliteLedger {
         self.read(move |connection| find(connection, &key)).await
     }
 
+    async fn live_key_of(&self, document: &DocumentId) -> Result<Option<KeyRecord>> {
+        let document = document.clone();
+        self.read(move |connection| live_key_of(connection, &document)).await
+    }
+
     async fn live_keys(&self) -> Result<Vec<KeyRecord>> {
         self.read(|connection| {
             let mut query = connection.prepare_cached(
@@ -129,15 +134,8 @@ fn record(row: &Row<'_>) -> rusqlite::Result<KeyRecord> {
 
 /// Rules on a wish to edit, under the writer's lock, so that two openers cannot both issue a key.
 fn open_for_editing(connection: &Connection, shared: &Shared, request: &OpenRequest) -> Result<OpenGrant> {
-    let (head, head_digest) = head_of(connection, &request.document)?;
-    let live = live_key_of(connection, &request.document)?;
-    let left = left_key_of(connection, &request.document)?.filter(|_| live.is_none());
-    let facts = OpenFacts {
-        head: head_digest,
-        final_save_is_being_stored: final_save_is_being_stored(connection, &request.document)?,
-        live: live.as_ref().map(|live| live_facts(live, request)).transpose()?,
-        left: left.as_ref().map(|left| left_facts(left, request)),
-    };
+    let asked = Asked { knowledge: request.knowledge.as_ref(), quiet_after: request.quiet_after };
+    let Sessions { head, facts, live, left } = sessions_of(connection, &request.document, &asked)?;
     let ruling = rule_on_open(&shared.guards, &facts);
     if let (OpenRuling::Issue, Some(left)) = (ruling, &left) {
         confirm(connection, &left.key, request.at)?;
@@ -153,13 +151,48 @@ fn open_for_editing(connection: &Connection, shared: &Shared, request: &OpenRequ
             revive(connection, &left.key)?;
             bring_back(connection, left, request)
         }
-        _ => issue(connection, shared, request, (head, head_digest)),
+        _ => issue(connection, shared, request, (head, facts.head)),
     }
 }
 
+/// What the server said, and when it counts.
+pub(super) struct Asked<'a> {
+    pub(super) knowledge: Option<&'a Knowledge>,
+    pub(super) quiet_after: SignedDuration,
+}
+
+/// The head of a document and the sessions that may still work on it.
+pub(super) struct Sessions {
+    pub(super) head: Label,
+    pub(super) facts: OpenFacts,
+    pub(super) live: Option<KeyRecord>,
+    /// Only looked at without a live key.
+    pub(super) left: Option<KeyRecord>,
+}
+
+pub(super) fn sessions_of(
+    connection: &Connection,
+    document: &DocumentId,
+    asked: &Asked<'_>,
+) -> Result<Sessions> {
+    let (head, head_digest) = head_of(connection, document)?;
+    let live = live_key_of(connection, document)?;
+    let left = left_key_of(connection, document)?.filter(|_| live.is_none());
+    let facts = OpenFacts {
+        head: head_digest,
+        final_save_is_being_stored: final_save_is_being_stored(connection, document)?,
+        live: live.as_ref().map(|live| live_facts(live, asked)).transpose()?,
+        left: left.as_ref().map(|left| left_facts(left, asked)),
+    };
+    Ok(Sessions { head, facts, live, left })
+}
+
+/// A deleted document has no head to work on.
 fn head_of(connection: &Connection, document: &DocumentId) -> Result<(Label, Digest)> {
     let found = connection
-        .prepare_cached("SELECT head_version, head_checkpoint, head_digest FROM documents WHERE id = ?1")?
+        .prepare_cached(
+            "SELECT head_version, head_checkpoint, head_digest FROM documents WHERE id = ?1 AND deleted_ms IS NULL",
+        )?
         .query_row([document.as_str()], |row| {
             Ok((label(row, "head_version", "head_checkpoint")?, get(row, "head_digest")?))
         });
@@ -178,28 +211,28 @@ fn left_key_of(connection: &Connection, document: &DocumentId) -> Result<Option<
     optional(connection.prepare_cached(query)?.query_row([document.as_str()], record))
 }
 
-fn left_facts(left: &KeyRecord, request: &OpenRequest) -> LeftKeyFacts {
-    let known = knowledge_of(left, request);
-    LeftKeyFacts { server: known.map(|known| known.server), quiet: quiet(left, request) }
+fn left_facts(left: &KeyRecord, asked: &Asked<'_>) -> LeftKeyFacts {
+    let known = knowledge_of(left, asked);
+    LeftKeyFacts { server: known.map(|known| known.server), quiet: quiet(left, asked) }
 }
 
 /// Whether nothing had been heard of a key for a while when the server was asked about it.
-fn quiet(record: &KeyRecord, request: &OpenRequest) -> Quiet {
+fn quiet(record: &KeyRecord, asked: &Asked<'_>) -> Quiet {
     let heard_of = record.last_seen_at.max(record.retired_at).unwrap_or(record.issued_at);
-    let known = knowledge_of(record, request);
-    let was_quiet = known.is_some_and(|known| known.asked_at.duration_since(heard_of) >= request.quiet_after);
+    let known = knowledge_of(record, asked);
+    let was_quiet = known.is_some_and(|known| known.asked_at.duration_since(heard_of) >= asked.quiet_after);
     if was_quiet { Quiet::Yes } else { Quiet::No }
 }
 
 /// What the server said of a key, unless a save of it came since.
-fn knowledge_of<'a>(record: &KeyRecord, request: &'a OpenRequest) -> Option<&'a Knowledge> {
+fn knowledge_of<'a>(record: &KeyRecord, asked: &Asked<'a>) -> Option<&'a Knowledge> {
     let is_about_it =
         |known: &&Knowledge| known.key == record.key && known.saves_received == record.saves_received;
-    request.knowledge.as_ref().filter(is_about_it)
+    asked.knowledge.filter(is_about_it)
 }
 
 /// The server holds nothing under a retired key.
-fn confirm(connection: &Connection, key: &EditorKey, at: Timestamp) -> Result<()> {
+pub(super) fn confirm(connection: &Connection, key: &EditorKey, at: Timestamp) -> Result<()> {
     connection
         .prepare_cached("UPDATE keys SET confirmed_ms = ?2 WHERE key = ?1 AND confirmed_ms IS NULL")?
         .execute(params![key.as_str(), ms(at)])?;
@@ -216,11 +249,11 @@ fn revive(connection: &Connection, key: &EditorKey) -> Result<()> {
     Ok(())
 }
 
-fn live_facts(live: &KeyRecord, request: &OpenRequest) -> Result<LiveKeyFacts> {
+fn live_facts(live: &KeyRecord, asked: &Asked<'_>) -> Result<LiveKeyFacts> {
     let (_, base) = live.base.ok_or_else(|| LedgerError::damaged("a live key without a base"))?;
-    let server = knowledge_of(live, request).map(|known| known.server);
+    let server = knowledge_of(live, asked).map(|known| known.server);
     let has_received_saves = live.saves_received > 0 || live.is_spent;
-    Ok(LiveKeyFacts { base, has_received_saves, server, quiet: quiet(live, request) })
+    Ok(LiveKeyFacts { base, has_received_saves, server, quiet: quiet(live, asked) })
 }
 
 /// An open row older than a committed final save of its key no longer matters: that save holds everything it held.

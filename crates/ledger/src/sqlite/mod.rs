@@ -9,10 +9,12 @@
 
 mod audit;
 mod callback_text;
+mod changes;
 mod commit;
 mod contents;
 mod documents;
 mod facts;
+mod forgotten;
 mod inbox;
 mod keys;
 mod migrations;

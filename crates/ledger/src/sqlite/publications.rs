@@ -19,7 +19,7 @@ use crate::{Publications, Result};
 
 const OWED: &str = "
     SELECT d.id, d.company, d.project, d.name, d.head_version, d.head_checkpoint, d.head_digest, c.committed_ms,
-           d.published_version, d.published_checkpoint, d.published_ms, p.committed_ms AS published_committed_ms
+           d.deleted_ms, d.published_version, d.published_checkpoint, d.published_ms, p.committed_ms AS published_committed_ms
     FROM documents d
     JOIN contents c ON c.document = d.id AND c.version = d.head_version AND c.checkpoint = d.head_checkpoint
     LEFT JOIN contents p ON p.document = d.id AND p.version = d.published_version
@@ -52,10 +52,25 @@ impl Publications for SqliteLedger {
             connection
                 .prepare_cached(
                     "UPDATE documents SET published_version = ?2, published_checkpoint = ?3, published_ms = ?4,
-                     owes_since_ms = CASE WHEN head_version = ?2 AND head_checkpoint = ?3 THEN NULL ELSE owes_since_ms END
+                     owes_since_ms = CASE WHEN head_version = ?2 AND head_checkpoint = ?3 AND deleted_ms IS NULL
+                                     THEN NULL ELSE owes_since_ms END
                      WHERE id = ?1",
                 )?
                 .execute(params![document.as_str(), label.version, label.checkpoint, ms(at)])?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn withdrawn(&self, document: &DocumentId, _at: Timestamp) -> Result<()> {
+        let document = document.clone();
+        self.write(move |connection, _| {
+            connection
+                .prepare_cached(
+                    "UPDATE documents SET published_version = NULL, published_checkpoint = NULL, published_ms = NULL,
+                     owes_since_ms = CASE WHEN deleted_ms IS NULL THEN owes_since_ms END WHERE id = ?1",
+                )?
+                .execute([document.as_str()])?;
             Ok(())
         })
         .await
@@ -111,6 +126,7 @@ fn owed(row: &Row<'_>) -> rusqlite::Result<Owed> {
         digest: get(row, "head_digest")?,
         committed_at: get(row, "committed_ms")?,
         published,
+        is_deleted: get_optional::<Timestamp>(row, "deleted_ms")?.is_some(),
     })
 }
 

@@ -109,7 +109,7 @@ pub(super) fn label(row: &Row<'_>, version: &str, checkpoint: &str) -> rusqlite:
 
 pub(super) const DOCUMENT_COLUMNS: &str = "
     d.id, d.company, d.project, d.name, d.created_ms, d.head_version, d.head_checkpoint, d.head_digest, d.head_key,
-    d.head_moved_ms, b.size_bytes, c.file_type,
+    d.head_moved_ms, d.deleted_ms, b.size_bytes, c.file_type,
     (SELECT k.users FROM keys k WHERE k.document = d.id AND k.state = 'live' AND k.mode = 'edit') AS users
     FROM documents d JOIN blobs b ON b.digest = d.head_digest
     JOIN contents c ON c.document = d.id AND c.version = d.head_version AND c.checkpoint = d.head_checkpoint";
@@ -128,6 +128,7 @@ pub(super) fn document(row: &Row<'_>) -> rusqlite::Result<Document> {
         head_moved_at: get(row, "head_moved_ms")?,
         head_key: get_optional(row, "head_key")?,
         editors: row.get::<_, Option<String>>("users")?.map(|users| names(&users)).unwrap_or_default(),
+        deleted_at: get_optional(row, "deleted_ms")?,
     })
 }
 
@@ -169,7 +170,7 @@ pub(super) fn content(row: &Row<'_>) -> rusqlite::Result<Content> {
 
 pub(super) const KEPT_COLUMNS: &str = "
     k.number, k.document, k.kind, k.reason, k.digest, b.size_bytes, k.file_type, k.flags, k.extent, k.author_id, k.author_name,
-    k.kept_ms, k.key, k.inbox
+    k.kept_ms, k.key, k.inbox, k.settled_ms, k.settled_as
     FROM kept k JOIN blobs b ON b.digest = k.digest";
 
 pub(super) fn kept(row: &Row<'_>) -> rusqlite::Result<KeptCopy> {
@@ -183,6 +184,7 @@ pub(super) fn kept(row: &Row<'_>) -> rusqlite::Result<KeptCopy> {
         inbox: get_optional(row, "inbox")?,
         author: author(row)?,
         kept_at: get(row, "kept_ms")?,
+        settled: get_optional(row, "settled_ms")?.zip(row.get("settled_as")?),
     })
 }
 

@@ -8,7 +8,7 @@ use model::{Digest, EditorKey, InboxNumber};
 use rusqlite::Row;
 
 use super::rows::{Stored, get, get_optional, optional};
-use super::{SqliteLedger, callback_text, commit, facts, inbox};
+use super::{SqliteLedger, callback_text, commit, facts, forgotten, inbox};
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };
@@ -84,12 +84,12 @@ impl Saves for SqliteLedger {
 
     async fn keep_forgotten(&self, found: &ForgottenFile) -> Result<Option<u64>> {
         let found = found.clone();
-        self.write(move |connection, _| commit::keep_forgotten(connection, &found)).await
+        self.write(move |connection, _| forgotten::keep_forgotten(connection, &found)).await
     }
 
     async fn collect_forgotten(&self, found: &ForgottenFile) -> Result<Committed> {
         let found = found.clone();
-        self.write(move |connection, shared| commit::collect_forgotten(connection, shared, &found)).await
+        self.write(move |connection, shared| forgotten::collect_forgotten(connection, shared, &found)).await
     }
 }
 

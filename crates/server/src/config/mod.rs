@@ -129,6 +129,8 @@ pub struct Saving {
     pub fetch_bytes_max: u64,
     /// Downloads and checks at once.
     pub fetch_parallel_max: usize,
+    /// How long a download waits for what people are typing.
+    pub download_within: Duration,
     /// How long a repeat is recognised by its identity: the life of the server's links.
     pub identity_window: SignedDuration,
 }
@@ -334,6 +336,7 @@ fn read_saving(section: &mut Section<'_>) -> Saving {
         fetch_bytes_max: section.whole("fetch_mib_max", 1024, (1, 10_240)) * MIB,
         fetch_parallel_max: usize::try_from(section.whole("fetch_parallel_max", 64, (1, 10_000)))
             .unwrap_or(64),
+        download_within: section.duration("download_seconds", Duration::from_secs(30), (0, 300)),
         identity_window: SignedDuration::try_from(section.duration(
             "identity_window_seconds",
             minutes(15),

@@ -81,7 +81,13 @@ async fn home(State(app): State<Arc<App>>, session: Option<Signed>) -> Result<Re
             continue;
         }
         let may_edit = may(&session.0, Permission::Edit, &company.id);
-        let page = DocumentPage { company: company.id, project: None, after: None, limit: DOCUMENTS_SHOWN };
+        let page = DocumentPage {
+            company: company.id,
+            project: None,
+            deleted: false,
+            after: None,
+            limit: DOCUMENTS_SHOWN,
+        };
         let found = app.ledger.documents(&page).await?;
         documents.extend(found.into_iter().map(|document| row(document, may_edit)));
     }

@@ -27,8 +27,22 @@ pub trait DocumentServer: Send + Sync {
     async fn delete_forgotten(&self, key: &EditorKey) -> Result<(), CommandError>;
     /// Asks the browsers of these users to leave a key.
     async fn drop_users(&self, key: &EditorKey, users: &[String]) -> Result<(), CommandError>;
+    /// Asks it to save what is being typed. Accepted is no promise: the save comes with a callback that carries the word.
+    async fn force_save(&self, key: &EditorKey, word: &str) -> Result<ForceSave, CommandError>;
     /// Its version, by a command that proves the shared secret.
     async fn version(&self) -> Result<String, CommandError>;
+}
+
+/// What a Document Server says when it is asked to save.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ForceSave {
+    /// A save was begun.
+    Begun,
+    /// There is nothing that is not saved, or a save is under way.
+    #[default]
+    NothingNew,
+    /// It does not know the key.
+    NobodyThere,
 }
 
 /// Why a result could not be fetched, by what can be done about it.

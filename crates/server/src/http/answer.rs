@@ -16,6 +16,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::changing::ChangeError;
 use crate::editors::onlyoffice::{CallbackRefused, TokenRefused};
 use crate::opening::{OpenError, StreamRefused};
 use crate::saving::Reply;
@@ -116,6 +117,16 @@ impl Problem {
         )
     }
 
+    /// The caller must say which head they saw.
+    pub fn precondition_required() -> Self {
+        Self::new(
+            StatusCode::PRECONDITION_REQUIRED,
+            Code::PreconditionFailed,
+            "The request does not say which content it replaces.",
+            "Send If-Match with the ETag of the content you saw.",
+        )
+    }
+
     /// Stopping or overloaded.
     pub fn unavailable(detail: &'static str) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, detail, "Try again in a moment.")
@@ -180,6 +191,37 @@ impl IntoResponse for Problem {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
+    }
+}
+
+impl From<ChangeError> for Problem {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Edited { users } => {
+                let who = match users.len() {
+                    0 => "The Document Server holds changes of it that nobody saved yet.".to_owned(),
+                    1 => "One person is editing it.".to_owned(),
+                    count => format!("{count} people are editing it."),
+                };
+                let next = "Try again when they have closed it; opening it brings unsaved changes back.";
+                Self::new(StatusCode::CONFLICT, Code::EditLockActive, who, next)
+            }
+            ChangeError::BeingSaved => OpenError::BeingSaved.into(),
+            ChangeError::ServerAway => OpenError::ServerAway.into(),
+            ChangeError::HeadMoved { .. } => Self::new(
+                StatusCode::PRECONDITION_FAILED,
+                Code::PreconditionFailed,
+                "The document is not what you saw any more.",
+                "Read it again, look at what changed, and send your change with its ETag.",
+            ),
+            ChangeError::NotFound => Self::not_found(),
+            ChangeError::NotWhole { reason } => OpenError::NotWhole { reason }.into(),
+            ChangeError::TooLarge { limit_bytes } => Self::too_large(limit_bytes),
+            ChangeError::BrokenOff => OpenError::BrokenOff.into(),
+            ChangeError::Check(cause) => Self::store(&cause),
+            ChangeError::Store(cause) => Self::store(&cause),
+            ChangeError::Ledger(cause) => cause.into(),
+        }
     }
 }
 

@@ -50,6 +50,17 @@ impl Session {
         id: &str,
         permission: Permission,
     ) -> Result<Document, Problem> {
+        let document = self.document_or_deleted(app, id, permission).await?;
+        if document.deleted_at.is_some() { Err(Problem::not_found()) } else { Ok(document) }
+    }
+
+    /// The same, and it may be deleted.
+    pub(crate) async fn document_or_deleted(
+        &self,
+        app: &App,
+        id: &str,
+        permission: Permission,
+    ) -> Result<Document, Problem> {
         let id = DocumentId::parse(id).map_err(|refused| Problem::id(&refused))?;
         let document = app.ledger.document(&id).await?.ok_or_else(Problem::not_found)?;
         self.allow(permission, &document.company)?;

@@ -60,6 +60,10 @@ pub(super) struct DocumentView {
     changed_at: Timestamp,
     /// Who is editing, as the Document Server last said.
     editors: Vec<String>,
+    /// When it was deleted; absent if it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    deleted_at: Option<Timestamp>,
 }
 
 impl From<Document> for DocumentView {
@@ -76,6 +80,7 @@ impl From<Document> for DocumentView {
             file_type: document.head_file_type,
             changed_at: document.head_moved_at,
             editors: document.editors,
+            deleted_at: document.deleted_at,
         }
     }
 }
@@ -204,6 +209,9 @@ pub(super) async fn create_document(
 pub(super) struct ListQuery {
     /// Of this project only.
     project: Option<String>,
+    /// The deleted ones instead of those that are there.
+    #[serde(default)]
+    deleted: bool,
     /// After this id: the last one of the page before.
     after: Option<String>,
     /// At most so many: 1 to 1000, else 100.
@@ -227,7 +235,10 @@ pub(super) async fn list_documents(
     let after =
         query.after.map(|id| DocumentId::parse(&id)).transpose().map_err(|refused| Problem::id(&refused))?;
     let limit = query.limit.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX);
-    let documents = app.ledger.documents(&DocumentPage { company, project, after, limit }).await?;
+    let documents = app
+        .ledger
+        .documents(&DocumentPage { company, project, deleted: query.deleted, after, limit })
+        .await?;
     Ok(Json(documents.into_iter().map(Into::into).collect()))
 }
 

@@ -48,6 +48,9 @@ pub(super) struct KeptView {
     /// When it was kept.
     #[schema(value_type = String, format = DateTime)]
     kept_at: Timestamp,
+    /// What a person decided about it: `used` or `dismissed`; absent while nobody did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settled_as: Option<String>,
 }
 
 impl From<KeptCopy> for KeptView {
@@ -63,6 +66,7 @@ impl From<KeptCopy> for KeptView {
             author_id: copy.author.id,
             author_name: copy.author.name,
             kept_at: copy.kept_at,
+            settled_as: copy.settled.map(|(_, what)| what),
         }
     }
 }

@@ -7,6 +7,7 @@ mod answer;
 mod bytes;
 mod callbacks;
 mod caller;
+mod changes;
 mod companies;
 mod documents;
 mod extract;

@@ -18,7 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::Problem;
-use super::{callbacks, companies, documents, health, kept, operations, stream};
+use super::{callbacks, changes, companies, documents, health, kept, operations, stream};
 use crate::app::App;
 use crate::console;
 
@@ -51,9 +51,14 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(companies::list_projects, companies::create_project))
         .routes(routes!(documents::create_document))
         .routes(routes!(documents::list_documents))
-        .routes(routes!(documents::find_document))
+        .routes(routes!(documents::find_document, changes::delete_document))
+        .routes(routes!(changes::undelete_document))
+        .routes(routes!(changes::download_document))
+        .routes(routes!(changes::restore_version))
+        .routes(routes!(changes::use_kept_copy))
+        .routes(routes!(changes::dismiss_kept_copy))
         .routes(routes!(documents::list_versions))
-        .routes(routes!(documents::read_content))
+        .routes(routes!(documents::read_content, changes::replace_content))
         .routes(routes!(documents::configure_editor))
         .routes(routes!(kept::list_kept))
         .routes(routes!(kept::read_kept))

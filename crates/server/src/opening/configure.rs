@@ -1,15 +1,13 @@
 //! The key and the signed configuration an editor opens with.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use jiff::SignedDuration;
 use ledger::documents::{Author, Document, Keeping, KeptPage, Whose};
 use ledger::keys::{KeyGrant, KeyRecord, Knowledge, OpenGrant, OpenRequest, ViewKey};
 use model::keys::Mode;
 use model::opening::ServerKnowledge;
 use model::{Digest, DocumentId, EditorKey, Label};
-use signals::{Listener, Signal};
+use signals::Signal;
 use tokio::time::Instant;
 use url::Url;
 
@@ -17,10 +15,8 @@ use super::OpenError;
 use super::source::{StreamTokens, Streamed};
 use crate::app::App;
 use crate::editors::onlyoffice::{EditorConfiguration, Opened, Rights};
+use crate::patience::{quiet_after, settled};
 use crate::telemetry;
-
-/// Looked for by itself at least this often, should a signal be lost.
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// A key has few copies in quarantine, and they are the newest ones while it is live.
 const KEPT_LOOKED_AT: u32 = 100;
@@ -135,12 +131,6 @@ async fn edit_key(
     }
 }
 
-/// The server repeats a save for seven seconds. After that neither a repeat nor our answer to one can be on its way.
-fn quiet_after(app: &App) -> SignedDuration {
-    let patience = Duration::from_secs(10).min(app.config.recovering.interval / 2);
-    SignedDuration::try_from(patience).unwrap_or(SignedDuration::from_secs(10))
-}
-
 fn granted(document: &DocumentId, grant: KeyGrant) -> (EditorKey, Label) {
     steps::reached("open.granted");
     if grant.brings_back_stranded {
@@ -207,23 +197,4 @@ async fn is_in_quarantine(app: &App, record: &KeyRecord, digest: &Digest) -> Res
             && copy.blob.digest == *digest
             && matches!(copy.keeping, Keeping::Quarantine(_))
     }))
-}
-
-/// Waits until something settled about the document, or for a moment. `false` if the time is up.
-async fn settled(listener: &mut dyn Listener, document: &DocumentId, deadline: Instant) -> bool {
-    if Instant::now() >= deadline {
-        return false;
-    }
-    let until = deadline.min(Instant::now() + LOOK_AGAIN);
-    let _ = tokio::time::timeout_at(until, async {
-        loop {
-            match listener.next().await {
-                Some(Signal::Settled(settled)) if settled == *document => return,
-                None => return,
-                _ => {}
-            }
-        }
-    })
-    .await;
-    true
 }

@@ -99,6 +99,9 @@ fn rest_of_pause(published_at: Timestamp, now: Timestamp) -> Duration {
 
 async fn publish_head(app: &App, owed: &Owed, occasion: Occasion) -> Result<(), RecoveryError> {
     let place = place_of(owed);
+    if owed.is_deleted {
+        return withdraw(app, owed, &place).await;
+    }
     if occasion == Occasion::Round || !was_published_by_us(app, owed) {
         app.tree.tidy(&place).await?;
     }
@@ -117,6 +120,15 @@ async fn publish_head(app: &App, owed: &Owed, occasion: Occasion) -> Result<(), 
     app.ledger.published(&owed.document, owed.label, app.now()).await?;
     steps::reached("publish.noted");
     Ok(())
+}
+
+/// A deleted document is shown no more. What stood there, also by another program, stays as a backup.
+async fn withdraw(app: &App, owed: &Owed, place: &Place) -> Result<(), RecoveryError> {
+    app.tree.tidy(place).await?;
+    if let Some(withdrawn) = app.tree.withdraw(place, &backup_suffix(owed)).await? {
+        take_in_if_unknown(app, (&owed.document, place), &withdrawn).await?;
+    }
+    Ok(app.ledger.withdrawn(&owed.document, app.now()).await?)
 }
 
 /// Whether this process has published the document before, and so has tidied up after earlier ones. Looking through a

@@ -23,7 +23,8 @@ fn routes() -> Vec<(Method, String)> {
             .replace("{company}", "acme")
             .replace("{project}", "plans")
             .replace("{document}", "12345")
-            .replace("{number}", "1");
+            .replace("{number}", "1")
+            .replace("{version}", "1");
         for (method, operation) in [
             (Method::GET, item.get),
             (Method::POST, item.post),
@@ -47,6 +48,8 @@ async fn status(stage: &Stage, method: &Method, path: &str, token: Option<&str>)
     if *method == Method::POST {
         let body = if path.ends_with("editor-config") {
             json!({ "mode": "edit" })
+        } else if path.ends_with("restore") {
+            json!({})
         } else {
             json!({ "id": "x", "name": "x" })
         };

@@ -7,6 +7,7 @@
 )]
 
 mod access;
+mod changing;
 mod cli;
 mod content;
 mod demo;

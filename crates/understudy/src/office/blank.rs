@@ -50,6 +50,11 @@ fn docx(paragraphs: &[(Option<&str>, &str)]) -> Bytes {
     let document = format!(
         "<w:document xmlns:w=\"{WORD}\" xmlns:r=\"{RELS}\"><w:body>{paragraphs}<w:sectPr><w:pgSz w:w=\"11906\" w:h=\"16838\"/><w:pgMar w:top=\"1134\" w:right=\"850\" w:bottom=\"1134\" w:left=\"1701\" w:header=\"708\" w:footer=\"708\" w:gutter=\"0\"/></w:sectPr></w:body></w:document>"
     );
+    docx_of(&document)
+}
+
+/// A document with this main part, whatever it says.
+pub fn docx_of(document: &str) -> Bytes {
     let styles = format!(
         "<w:styles xmlns:w=\"{WORD}\"><w:style w:type=\"paragraph\" w:default=\"1\" w:styleId=\"Normal\"><w:name w:val=\"Normal\"/></w:style><w:style w:type=\"paragraph\" w:styleId=\"Heading1\"><w:name w:val=\"heading 1\"/><w:basedOn w:val=\"Normal\"/><w:pPr><w:outlineLvl w:val=\"0\"/></w:pPr><w:rPr><w:b/><w:sz w:val=\"36\"/></w:rPr></w:style></w:styles>"
     );
@@ -64,7 +69,7 @@ fn docx(paragraphs: &[(Option<&str>, &str)]) -> Bytes {
         ("[Content_Types].xml", types),
         ("_rels/.rels", relationships(&[("officeDocument", "word/document.xml")])),
         ("word/_rels/document.xml.rels", relationships(&[("styles", "styles.xml")])),
-        ("word/document.xml", document),
+        ("word/document.xml", document.to_owned()),
         ("word/styles.xml", styles),
     ])
 }

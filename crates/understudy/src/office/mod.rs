@@ -28,7 +28,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-pub use blank::{blank, sample_docx, sample_xlsx};
+pub use blank::{blank, docx_of, sample_docx, sample_xlsx};
 pub use edit::{Edit, EditKind, marker};
 pub use shape::{Paragraph, Shape, Sheet};
 

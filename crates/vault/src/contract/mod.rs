@@ -27,6 +27,7 @@ macro_rules! contract_tests {
         $crate::contract_tests!(@ $tree, trees, [
             the_first_publication_replaces_nothing,
             what_is_replaced_becomes_a_backup,
+            what_is_withdrawn_becomes_a_backup_and_the_name_is_free,
             two_backups_of_one_instant_do_not_collide,
             publishing_the_wrong_bytes_is_refused_and_changes_nothing,
             names_as_long_as_they_may_be_are_published_and_backed_up,

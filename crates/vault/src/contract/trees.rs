@@ -62,6 +62,21 @@ pub async fn what_is_replaced_becomes_a_backup(tree: Store) {
     assert_eq!(tree.shown(&place).await.unwrap(), Some((Digest::of(b"two"), 3)));
 }
 
+pub async fn what_is_withdrawn_becomes_a_backup_and_the_name_is_free(tree: Store) {
+    let (place, suffix) = (place("report.docx"), ".20261115T101500.123Z-v1.bak");
+    assert_eq!(tree.withdraw(&place, suffix).await.unwrap(), None, "nothing is there");
+    tree.publish(&publication(&place, b"one", 1), content(b"one")).await.unwrap();
+
+    let withdrawn = tree.withdraw(&place, suffix).await.unwrap().unwrap();
+
+    assert_eq!((withdrawn.digest, tree.shown(&place).await.unwrap()), (Digest::of(b"one"), None));
+    assert_eq!(backup(&tree, &place, &withdrawn.backup).await, b"one");
+    assert_eq!(tree.withdraw(&place, suffix).await.unwrap(), None, "once is enough");
+    tree.publish(&publication(&place, b"two", 1), content(b"two")).await.unwrap();
+    let again = tree.withdraw(&place, suffix).await.unwrap().unwrap();
+    assert_ne!(again.backup, withdrawn.backup, "no backup is overwritten");
+}
+
 pub async fn two_backups_of_one_instant_do_not_collide(tree: Store) {
     let place = place("report.docx");
     let mut backups = Vec::new();

@@ -77,6 +77,20 @@ impl Tree for LocalTree {
         .await
     }
 
+    async fn withdraw(&self, place: &Place, backup_suffix: &str) -> Result<Option<Replaced>> {
+        let (folder, flushing) = (self.folder_of(place), self.flushing);
+        let (place, suffix) = (place.clone(), backup_suffix.to_owned());
+        run_blocking("withdraw a published file", move || {
+            let backup = take_away(&folder, &place, &suffix)?;
+            steps::reached("publish.withdrawn");
+            if backup.is_some() {
+                flushing.folder(&folder)?;
+            }
+            backup.map(|backup| replaced(&folder, backup)).transpose()
+        })
+        .await
+    }
+
     async fn shown(&self, place: &Place) -> Result<Option<(Digest, u64)>> {
         let path = self.folder_of(place).join(place.name.as_str());
         run_blocking("read a published file", move || match File::open(path) {
@@ -129,11 +143,25 @@ async fn write(path: &Path, content: BlobReader, digest: Digest) -> io::Result<(
     }
 }
 
+/// Takes the file away from under the name; returns the name it has now.
+fn take_away(folder: &Path, place: &Place, suffix: &str) -> io::Result<Option<String>> {
+    let shown = folder.join(place.name.as_str());
+    for _ in 0..LINK_ATTEMPTS {
+        let Some(backup) = link_to_backup(folder, &shown, (place, suffix))? else { return Ok(None) };
+        if same_file(&shown, &folder.join(&backup))? {
+            fs::remove_file(&shown)?;
+            return Ok(Some(backup));
+        }
+        fs::remove_file(folder.join(backup))?;
+    }
+    Err(io::Error::other("another program keeps replacing the published file"))
+}
+
 /// Puts the new file under the name; returns the name of what stood there.
 fn replace(folder: &Path, temporary: &Path, publication: &Publication) -> io::Result<Option<String>> {
     let shown = folder.join(publication.place.name.as_str());
     for _ in 0..LINK_ATTEMPTS {
-        let backup = link_to_backup(folder, &shown, publication)?;
+        let backup = link_to_backup(folder, &shown, (&publication.place, &publication.backup_suffix))?;
         steps::reached("publish.linked");
         let is_still_it = match &backup {
             Some(backup) => same_file(&shown, &folder.join(backup))?,
@@ -150,13 +178,17 @@ fn replace(folder: &Path, temporary: &Path, publication: &Publication) -> io::Re
     Err(io::Error::other("another program keeps replacing the published file"))
 }
 
-fn link_to_backup(folder: &Path, shown: &Path, publication: &Publication) -> io::Result<Option<String>> {
+fn link_to_backup(
+    folder: &Path,
+    shown: &Path,
+    (place, suffix): (&Place, &str),
+) -> io::Result<Option<String>> {
     for number in 1..=BACKUP_NAMES_MAX {
         let suffix = match number {
-            1 => publication.backup_suffix.clone(),
-            number => publication.backup_suffix.replace(".bak", &format!("-{number}.bak")),
+            1 => suffix.to_owned(),
+            number => suffix.replace(".bak", &format!("-{number}.bak")),
         };
-        let backup = publication.place.name.with_suffix(&suffix);
+        let backup = place.name.with_suffix(&suffix);
         match fs::hard_link(shown, folder.join(&backup)) {
             Ok(()) => return Ok(Some(backup)),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -20,7 +20,7 @@ use super::link;
 use super::tokens::Tokens;
 use crate::clock::{Clock, Random};
 use crate::config::{Config, DocumentServer as Settings};
-use crate::editors::{CommandError, DocumentServer, FetchError};
+use crate::editors::{CommandError, DocumentServer, FetchError, ForceSave};
 use crate::telemetry;
 
 /// A transfer that stands still for this long is broken.
@@ -189,6 +189,15 @@ impl DocumentServer for OnlyOffice {
 
     async fn drop_users(&self, key: &EditorKey, users: &[String]) -> Result<(), CommandError> {
         self.command("drop", json!({ "key": key.as_str(), "users": users })).await.map(drop)
+    }
+
+    async fn force_save(&self, key: &EditorKey, word: &str) -> Result<ForceSave, CommandError> {
+        match self.command("forcesave", json!({ "key": key.as_str(), "userdata": word })).await {
+            Ok(_) => Ok(ForceSave::Begun),
+            Err(CommandError::Refused { code: 4, .. }) => Ok(ForceSave::NothingNew),
+            Err(CommandError::Refused { code: 1, .. }) => Ok(ForceSave::NobodyThere),
+            Err(cause) => Err(cause),
+        }
     }
 
     async fn version(&self) -> Result<String, CommandError> {
