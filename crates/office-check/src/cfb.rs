@@ -1,7 +1,7 @@
 //! The compound file of older Office: what is in it, and whether its directory and its main stream are all there.
 //!
 //! Guarantees: reads a header, a directory and the chain of one stream, each within a bound; follows no chain twice.
-//! Does not do: read what the streams say.
+//! Does not do: read what the streams say, nor follow the small streams within theirs.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -16,7 +16,7 @@ const ENTRY_BYTES: usize = 128;
 const LISTED_IN_HEADER: usize = 109;
 /// Marks the end of a chain; every number from `0xffff_fffa` on is no sector.
 const NO_SECTOR_FROM: u32 = 0xffff_fffa;
-/// Streams shorter than this live elsewhere and are not followed.
+/// Streams shorter than this live together in one of their own.
 const SMALL_STREAM_BYTES: u64 = 4096;
 /// A directory with more entries than this is none: Office writes a handful, macros some hundreds.
 const DIRECTORY_ENTRIES_MAX: u64 = 65_536;
@@ -44,24 +44,44 @@ pub(crate) fn check<R: Read + Seek>(
         findings.push(Finding::whole(Code::BrokenContainer, "the header of the compound file is damaged"));
         return Ok(Kind::Ole);
     };
-    let Some(main) = file.main_stream()? else {
+    let Some(directory) = file.directory()? else {
         findings.push(Finding::whole(Code::BrokenContainer, "the directory of the compound file is damaged"));
         return Ok(Kind::Ole);
     };
-    let Some(stream) = main else {
+    let Some(stream) = directory.main else {
         findings.push(Finding::whole(Code::UnknownContent, "the compound file holds no Office document"));
         return Ok(Kind::Ole);
     };
-    if !file.is_whole(&stream)? {
+    let is_whole = match (stream.chain.size_bytes, directory.small_streams) {
+        (0, _) => true,
+        (SMALL_STREAM_BYTES.., _) => file.is_whole(&stream.chain)?,
+        // Some writers put small streams where large ones belong, so whether it fits in here is not asked.
+        (_, Some(around)) => file.is_whole(&around)?,
+        (_, None) => false,
+    };
+    if !is_whole {
         let message = "the compound file is shorter than its main stream needs";
         findings.push(Finding::whole(Code::BrokenContainer, message));
     }
     Ok(stream.kind)
 }
 
+/// What the directory tells.
+#[derive(Default)]
+struct Directory {
+    main: Option<Stream>,
+    /// The stream that all small streams live in.
+    small_streams: Option<Chain>,
+}
+
 struct Stream {
     kind: Kind,
     rank: usize,
+    chain: Chain,
+}
+
+/// Sectors that hold so many bytes.
+struct Chain {
     start: u32,
     size_bytes: u64,
 }
@@ -102,9 +122,9 @@ impl<'a, R: Read + Seek> CompoundFile<'a, R> {
         }))
     }
 
-    /// `None` if the directory cannot be read, `Some(None)` if nothing in it is known.
-    fn main_stream(&mut self) -> io::Result<Option<Option<Stream>>> {
-        let (mut sector, mut best) = (self.directory, None::<Stream>);
+    /// `None` if the directory cannot be read.
+    fn directory(&mut self) -> io::Result<Option<Directory>> {
+        let (mut sector, mut found) = (self.directory, Directory::default());
         let mut left = DIRECTORY_ENTRIES_MAX * ENTRY_BYTES as u64 / self.sector_bytes;
         while sector < NO_SECTOR_FROM {
             let full = self.sector_bytes;
@@ -113,25 +133,23 @@ impl<'a, R: Read + Seek> CompoundFile<'a, R> {
                 return Ok(None);
             };
             for entry in bytes.chunks_exact(ENTRY_BYTES) {
-                best = better(best, stream_of(entry));
+                found.main = better(found.main, stream_of(entry));
+                found.small_streams = found.small_streams.or(small_streams_of(entry));
             }
             left -= 1;
             let Some(next) = self.next(sector)? else { return Ok(None) };
             sector = next;
         }
-        Ok(Some(best))
+        Ok(Some(found))
     }
 
     /// Whether the chain of a stream is as long as the stream, inside the file.
-    fn is_whole(&mut self, stream: &Stream) -> io::Result<bool> {
-        if stream.size_bytes < SMALL_STREAM_BYTES {
-            return Ok(true);
-        }
-        let sectors = stream.size_bytes.div_ceil(self.sector_bytes);
+    fn is_whole(&mut self, chain: &Chain) -> io::Result<bool> {
+        let sectors = chain.size_bytes.div_ceil(self.sector_bytes);
         if sectors > self.size_bytes / self.sector_bytes {
             return Ok(false);
         }
-        let mut sector = stream.start;
+        let mut sector = chain.start;
         for _ in 0..sectors {
             if !self.is_inside(sector) {
                 return Ok(false);
@@ -196,9 +214,17 @@ fn stream_of(entry: &[u8]) -> Option<Stream> {
     let units = entry.get(..length)?.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
     let name: String = char::decode_utf16(units).map_while(Result::ok).collect::<String>().to_lowercase();
     let rank = TELLTALES.iter().position(|(known, _)| *known == name).filter(|_| is_stream)?;
+    Some(Stream { kind: TELLTALES[rank].1, rank, chain: chain_of(entry) })
+}
+
+/// The root of the directory says where the small streams live.
+fn small_streams_of(entry: &[u8]) -> Option<Chain> {
+    (entry.get(66) == Some(&5)).then(|| chain_of(entry))
+}
+
+fn chain_of(entry: &[u8]) -> Chain {
     // The upper half is rubbish in files of the older form, whose streams cannot be that long.
-    let size_bytes = u64::from(u32_at(entry, 120));
-    Some(Stream { kind: TELLTALES[rank].1, rank, start: u32_at(entry, 116), size_bytes })
+    Chain { start: u32_at(entry, 116), size_bytes: u64::from(u32_at(entry, 120)) }
 }
 
 fn better(best: Option<Stream>, other: Option<Stream>) -> Option<Stream> {
@@ -285,6 +311,29 @@ mod tests {
             Vec::<&str>::new(),
             "the last sector need not be full"
         );
+    }
+
+    /// Its stream is in the mini stream, whose sectors come last.
+    fn compound_with_small_stream() -> Vec<u8> {
+        let mut bytes = compound("Workbook", 5000);
+        let directory = 2 * SECTOR;
+        bytes[directory + 120..directory + 124].copy_from_slice(&3000_u32.to_le_bytes());
+        let root = directory + ENTRY_BYTES;
+        bytes[root + 66] = 5;
+        bytes[root + 116..root + 120].copy_from_slice(&2_u32.to_le_bytes());
+        bytes[root + 120..root + 124].copy_from_slice(&5000_u32.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_small_stream_is_whole_if_the_stream_of_small_streams_is() {
+        let whole = compound_with_small_stream();
+
+        assert_eq!(checked(&whole), (Kind::Xls, vec![]));
+        assert_eq!(checked(&whole[..whole.len() - 3 * SECTOR]), (Kind::Xls, vec!["broken-container"]));
+        let mut without_root = whole;
+        without_root[2 * SECTOR + ENTRY_BYTES + 66] = 0;
+        assert_eq!(checked(&without_root), (Kind::Xls, vec!["broken-container"]));
     }
 
     #[test]
