@@ -140,12 +140,22 @@ fn check_zip<R: Read + Seek>(
 fn read_up_to<R: Read>(reader: &mut R, buffer: &mut [u8]) -> std::io::Result<usize> {
     let mut count = 0;
     while let Some(rest) = buffer.get_mut(count..).filter(|rest| !rest.is_empty()) {
-        match reader.read(rest)? {
+        match read_piece(reader, rest)? {
             0 => break,
             more => count += more,
         }
     }
     Ok(count)
+}
+
+/// Some of what is left; nothing at the end. A signal in between is no trouble.
+pub(crate) fn read_piece<R: Read>(reader: &mut R, buffer: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        match reader.read(buffer) {
+            Err(cause) if cause.kind() == std::io::ErrorKind::Interrupted => {}
+            answer => return answer,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -98,6 +98,121 @@ fn a_package_without_its_document_is_refused() {
     expect(&archive(&[("META-INF/manifest.xml", "<m/>")]), "odt", Verdict::Refuse, "no-main-part");
 }
 
+//! Small files made here, each for one finding; what real programs write is in `tests/`.
+
+use std::io::{Cursor, Write as _};
+
+use super::*;
+use ::zip::write::{SimpleFileOptions, ZipWriter};
+
+const WORD: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml";
+const OFFICE_DOCUMENT: &str =
+    "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument";
+
+fn archive(parts: &[(&str, &str)]) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, body) in parts {
+        zip.start_file(*name, SimpleFileOptions::default()).unwrap();
+        zip.write_all(body.as_bytes()).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+fn types(main: &str, content_type: &str) -> String {
+    format!(
+        r#"<?xml version="1.0"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="xml" ContentType="application/xml"/><Override PartName="/{main}" ContentType="{content_type}"/></Types>"#
+    )
+}
+
+fn relationships(relation: &str, target: &str) -> String {
+    format!(
+        r#"<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Type="{relation}" Target="{target}"/></Relationships>"#
+    )
+}
+
+fn body(text: &str) -> String {
+    format!(
+        r#"<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"><w:body><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:body></w:document>"#
+    )
+}
+
+/// A document with some more parts.
+fn docx_with(main: &str, more: &[(&str, &str)]) -> Vec<u8> {
+    let (types, root) =
+        (types("word/document.xml", WORD), relationships(OFFICE_DOCUMENT, "word/document.xml"));
+    let mut parts =
+        vec![("[Content_Types].xml", types.as_str()), ("_rels/.rels", &root), ("word/document.xml", main)];
+    parts.extend_from_slice(more);
+    archive(&parts)
+}
+
+fn docx(text: &str) -> Vec<u8> {
+    docx_with(&body(text), &[])
+}
+
+fn verdict(bytes: &[u8], extension: &str) -> (Verdict, Kind, Vec<&'static str>) {
+    let report = check(Cursor::new(bytes), Hint::from_extension(extension), &Limits::default());
+    (report.verdict, report.kind, report.findings.iter().map(|finding| finding.code.as_str()).collect())
+}
+
+fn expect(bytes: &[u8], extension: &str, expected: Verdict, code: &'static str) {
+    let (verdict, _, codes) = verdict(bytes, extension);
+    assert_eq!(verdict, expected, "{codes:?}");
+    assert!(codes.contains(&code), "{code} is not among {codes:?}");
+}
+
+#[test]
+fn a_whole_package_is_accepted_whatever_its_size() {
+    assert_eq!(verdict(&docx(""), "docx"), (Verdict::Accept, Kind::Docx, vec![]));
+    assert_eq!(verdict(&docx(&"many words ".repeat(10_000)), "docx").0, Verdict::Accept);
+}
+
+#[test]
+fn the_main_part_is_found_through_what_the_package_says() {
+    let sheet = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml";
+    let strict = "http://purl.oclc.org/ooxml/officeDocument/relationships/officeDocument";
+    for (relation, target, name) in [
+        (OFFICE_DOCUMENT, "/wtf/Workbook.xml", "wtf/workbook.xml"),
+        (strict, "xl/../book2.xml", "book2.xml"),
+        (OFFICE_DOCUMENT, r"xl\workbook.xml", r"xl\workbook.xml"),
+    ] {
+        let (types, root) = (types(&name.replace('\\', "/"), sheet), relationships(relation, target));
+        let bytes =
+            archive(&[("[Content_Types].xml", &types), ("_rels/.rels", &root), (name, "<workbook/>")]);
+        assert_eq!(verdict(&bytes, "xlsx"), (Verdict::Accept, Kind::Xlsx, vec![]), "{target}");
+    }
+}
+
+#[test]
+fn a_package_without_its_document_is_refused() {
+    let (types, root) =
+        (types("word/document.xml", WORD), relationships(OFFICE_DOCUMENT, "word/document.xml"));
+    let external = root.replace("Target=", r#"TargetMode="External" Target="#);
+
+    expect(&archive(&[("a.txt", "no package")]), "docx", Verdict::Refuse, "not-a-package");
+    expect(&archive(&[("[Content_Types].xml", &types)]), "docx", Verdict::Refuse, "no-main-part");
+    let no_main = archive(&[("[Content_Types].xml", &types), ("_rels/.rels", &root)]);
+    expect(&no_main, "docx", Verdict::Refuse, "no-main-part");
+    let elsewhere = archive(&[("[Content_Types].xml", &types), ("_rels/.rels", &external)]);
+    expect(&elsewhere, "docx", Verdict::Refuse, "external-main-part");
+    expect(&archive(&[("META-INF/manifest.xml", "<m/>")]), "odt", Verdict::Refuse, "no-main-part");
+}
+
+#[test]
+fn the_main_part_is_found_however_its_name_is_escaped() {
+    for (target, name) in [
+        ("word/my%20text.xml", "word/my%20text.xml"),
+        ("word/my%20text.xml", "word/my text.xml"),
+        ("word/b\u{fc}cher.xml", "word/b%C3%BCcher.xml"),
+        ("word/b%c3%bccher.xml", "word/b\u{fc}cher.xml"),
+        ("word/100%.xml", "word/100%.xml"),
+    ] {
+        let (types, root) = (types(target, WORD), relationships(OFFICE_DOCUMENT, target));
+        let bytes = archive(&[("[Content_Types].xml", &types), ("_rels/.rels", &root), (name, &body("x"))]);
+        assert_eq!(verdict(&bytes, "docx"), (Verdict::Accept, Kind::Docx, vec![]), "{target} is {name}");
+    }
+}
+
 #[test]
 fn required_parts_must_be_well_formed_and_others_are_told_about() {
     expect(&docx_with("<w:document>", &[]), "docx", Verdict::Refuse, "bad-required-part");
@@ -170,6 +285,44 @@ fn open_documents_are_known_by_type_manifest_or_body() {
     expect(&archive(&[mimetype, ("content.xml", &huge)]), "ods", Verdict::Flag, "huge-repetition");
     let hidden = archive(&[("META-INF/manifest.xml", encrypted), ("content.xml", "\u{1}\u{2}")]);
     assert_eq!(verdict(&hidden, "odt"), (Verdict::Accept, Kind::Odt, vec![]));
+}
+
+#[test]
+fn a_reader_that_is_interrupted_reads_on() {
+    for (bytes, extension) in [
+        (docx("x"), "docx"),
+        (b"{\\rtf1 x}".to_vec(), "rtf"),
+        (b"%PDF-1.7\n%%EOF".to_vec(), "pdf"),
+        (br#"<?xml version="1.0"?><office:document xmlns:office="o" office:mimetype="opendocument.text"/>"#.to_vec(), "fodt"),
+    ] {
+        let report = check(Interrupted::over(bytes), Hint::from_extension(extension), &Limits::default());
+        assert_eq!((report.verdict, report.findings), (Verdict::Accept, vec![]), "{extension}");
+    }
+}
+
+/// A signal comes before every piece.
+struct Interrupted {
+    bytes: Cursor<Vec<u8>>,
+    is_next: bool,
+}
+
+impl Interrupted {
+    fn over(bytes: Vec<u8>) -> Self {
+        Self { bytes: Cursor::new(bytes), is_next: true }
+    }
+}
+
+impl Read for Interrupted {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        self.is_next = !self.is_next;
+        if self.is_next { self.bytes.read(out) } else { Err(std::io::ErrorKind::Interrupted.into()) }
+    }
+}
+
+impl Seek for Interrupted {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.bytes.seek(to)
+    }
 }
 
 #[test]

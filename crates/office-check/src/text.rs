@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use crate::odf::Body;
 use crate::xml::{XmlChecker, XmlFaultKind};
-use crate::{Code, Finding, Kind, Limits};
+use crate::{Code, Finding, Kind, Limits, read_piece};
 
 /// PDF readers look for the end mark here.
 const PDF_TAIL_BYTES: u64 = 1024;
@@ -33,7 +33,7 @@ fn check_flat<R: Read>(reader: &mut R, limits: &Limits, findings: &mut Vec<Findi
     let mut checker = XmlChecker::new(&limits.xml(), body);
     let mut buffer = vec![0; PIECE_BYTES];
     let outcome = loop {
-        match reader.read(&mut buffer)? {
+        match read_piece(reader, &mut buffer)? {
             0 => break checker.finish(),
             count => {
                 if let Err(fault) = checker.feed(buffer.get(..count).unwrap_or_default()) {
@@ -66,7 +66,7 @@ fn check_rtf<R: Read>(reader: &mut R, findings: &mut Vec<Finding>) -> io::Result
     let (mut open, mut is_escaped) = (0_u64, false);
     let mut buffer = vec![0; PIECE_BYTES];
     loop {
-        let count = reader.read(&mut buffer)?;
+        let count = read_piece(reader, &mut buffer)?;
         if count == 0 {
             break;
         }
