@@ -85,20 +85,20 @@ fn require_main<R: Read + Seek>(package: &mut Package<'_, R>, name: &str, kind: 
         let message = "the main part is of a type that no Office program we know writes";
         package.tell(Finding::of_part(Code::UnknownContent, name, message));
     }
-    // The parts of a binary workbook are no XML; their checksums are compared with the rest.
-    if kind == Kind::Xlsb && package.has(name) {
-        return;
-    }
-    match package.require(name, Measure::default()) {
-        Part::Whole(measure) => package.main_holds(&measure),
-        Part::Damaged => {}
-        Part::Missing => {
-            package.tell(Finding::of_part(
-                Code::NoMainPart,
-                name,
-                "the part that is the document is missing",
-            ));
-        }
+    let is_missing = match kind {
+        // The parts of a binary workbook are no XML; their checksums are compared with the rest.
+        Kind::Xlsb => matches!(package.the_one(name), Part::Missing),
+        _ => match package.require(name, Measure::default()) {
+            Part::Whole(measure) => {
+                package.main_holds(&measure);
+                false
+            }
+            Part::Damaged => false,
+            Part::Missing => true,
+        },
+    };
+    if is_missing {
+        package.tell(Finding::of_part(Code::NoMainPart, name, "the part that is the document is missing"));
     }
     let (folder, file) = name.rsplit_once('/').map_or(("", name), |(folder, file)| (folder, file));
     let separator = if folder.is_empty() { "" } else { "/" };

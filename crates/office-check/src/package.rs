@@ -86,15 +86,24 @@ impl<'a, R: Read + Seek> Package<'a, R> {
         !matches!(self.archive.find(name), Ok(None))
     }
 
-    /// Reads a part that must be well-formed.
-    pub(crate) fn require<V: Visitor>(&mut self, name: &str, visitor: V) -> Part<V> {
-        let entry = match self.archive.find(name) {
-            Ok(Some(entry)) => entry,
-            Ok(None) => return Part::Missing,
+    /// The part of this name; two of them are told.
+    pub(crate) fn the_one(&mut self, name: &str) -> Part<Entry> {
+        match self.archive.find(name) {
+            Ok(Some(entry)) => Part::Whole(entry),
+            Ok(None) => Part::Missing,
             Err(fault) => {
                 self.tell(finding_of(&fault, IsRequired::Yes));
-                return Part::Damaged;
+                Part::Damaged
             }
+        }
+    }
+
+    /// Reads a part that must be well-formed.
+    pub(crate) fn require<V: Visitor>(&mut self, name: &str, visitor: V) -> Part<V> {
+        let entry = match self.the_one(name) {
+            Part::Whole(entry) => entry,
+            Part::Missing => return Part::Missing,
+            Part::Damaged => return Part::Damaged,
         };
         self.read.insert(entry.offset());
         let mut checker = Some(XmlChecker::new(&self.limits.xml(), visitor));
