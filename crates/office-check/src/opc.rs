@@ -74,6 +74,7 @@ pub(crate) fn check<R: Read + Seek>(package: &mut Package<'_, R>, limits: &Limit
     }
     let name = part_name("", &target);
     let kind = types.kind_of(&name);
+    let name = as_stored(package, name);
     if limits.thoroughness >= Thoroughness::Required || !package.has(&name) {
         require_main(package, &name, kind);
     }
@@ -106,6 +107,35 @@ fn require_main<R: Read + Seek>(package: &mut Package<'_, R>, name: &str, kind: 
     let _ = package.require(&format!("{folder}{separator}_rels/{file}.rels"), ());
 }
 
+/// A target may be written in letters or in escapes, and so may the name of the entry it means: the standard wants
+/// escapes there, and not everybody writes them.
+fn as_stored<R: Read + Seek>(package: &Package<'_, R>, name: String) -> String {
+    let others = [unescaped(&name), escaped(&name)];
+    match package.has(&name) {
+        true => name,
+        false => others.into_iter().find(|other| package.has(other)).unwrap_or(name),
+    }
+}
+
+fn escaped(name: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_graphic();
+    name.bytes()
+        .map(|byte| if is_plain(byte) { char::from(byte).into() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+/// Escapes that are none stand for themselves.
+fn unescaped(name: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::new(), name.as_bytes());
+    while let Some((first, others)) = rest.split_first() {
+        let escape = others.get(..2).filter(|two| *first == b'%' && two.iter().all(u8::is_ascii_hexdigit));
+        let byte = escape.and_then(|two| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { others.get(2..).unwrap_or_default() } else { others };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// The name of the part a relationship of a folder leads to.
 fn part_name(folder: &str, target: &str) -> String {
     let target = target.replace('\\', "/");
@@ -133,7 +163,7 @@ const TYPES_MAX: usize = 64;
 
 impl ContentTypes {
     fn kind_of(&self, part: &str) -> Kind {
-        let lower = part.to_ascii_lowercase();
+        let lower = unescaped(part).to_ascii_lowercase();
         let extension = lower.rsplit_once('.').map_or("", |(_, extension)| extension);
         let by_name = self.overrides.iter().find(|(name, _)| *name == lower);
         let by_extension = || self.defaults.iter().find(|(known, _)| known == extension);
@@ -157,7 +187,7 @@ impl Visitor for ContentTypes {
         if let Some((_, kind)) = MAIN_TYPES.iter().find(|(known, _)| *known == content_type)
             && list.len() < TYPES_MAX
         {
-            list.push((part_name("", &name).to_ascii_lowercase(), *kind));
+            list.push((unescaped(&part_name("", &name)).to_ascii_lowercase(), *kind));
         }
     }
 }

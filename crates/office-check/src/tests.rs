@@ -99,6 +99,21 @@ fn a_package_without_its_document_is_refused() {
 }
 
 #[test]
+fn the_main_part_is_found_however_its_name_is_escaped() {
+    for (target, name) in [
+        ("word/my%20text.xml", "word/my%20text.xml"),
+        ("word/my%20text.xml", "word/my text.xml"),
+        ("word/b\u{fc}cher.xml", "word/b%C3%BCcher.xml"),
+        ("word/b%c3%bccher.xml", "word/b\u{fc}cher.xml"),
+        ("word/100%.xml", "word/100%.xml"),
+    ] {
+        let (types, root) = (types(target, WORD), relationships(OFFICE_DOCUMENT, target));
+        let bytes = archive(&[("[Content_Types].xml", &types), ("_rels/.rels", &root), (name, &body("x"))]);
+        assert_eq!(verdict(&bytes, "docx"), (Verdict::Accept, Kind::Docx, vec![]), "{target} is {name}");
+    }
+}
+
+#[test]
 fn a_binary_workbook_has_one_main_part_and_whole_relationships() {
     let (types, root) = (
         types("xl/workbook.bin", "application/vnd.ms-excel.sheet.binary.macroEnabled.main"),
