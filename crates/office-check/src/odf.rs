@@ -30,6 +30,9 @@ const TYPES: [(&str, Kind); 10] = [
     ("application/epub+zip", Kind::Epub),
 ];
 
+/// OpenOffice.org 1 and StarOffice, before the standard.
+const OLDER_TYPES: &[u8] = b"application/vnd.sun.xml.";
+
 /// Whether an archive is an OpenDocument package or a book.
 pub(crate) fn is_one<R: Read + Seek>(package: &Package<'_, R>) -> bool {
     package.has(MANIFEST) || package.has(BOOK) || (package.has(TYPE) && package.has(CONTENT))
@@ -38,7 +41,12 @@ pub(crate) fn is_one<R: Read + Seek>(package: &Package<'_, R>) -> bool {
 /// Checks the required parts; says what the package holds.
 pub(crate) fn check<R: Read + Seek>(package: &mut Package<'_, R>, limits: &Limits) -> Kind {
     package.usual_doctypes();
-    let declared = package.bytes(TYPE, TYPE_BYTES_MAX).and_then(|bytes| kind_of(&bytes));
+    let media_type = package.bytes(TYPE, TYPE_BYTES_MAX).unwrap_or_default();
+    let declared = kind_of(&media_type);
+    // Nothing behind a document type is read, and here every part has one. Checksums are compared with the rest.
+    if media_type.starts_with(OLDER_TYPES) && package.has(CONTENT) {
+        return Kind::Odf;
+    }
     if declared == Some(Kind::Epub) || package.has(BOOK) {
         require(package, BOOK, ());
         return Kind::Epub;

@@ -213,6 +213,24 @@ fn open_documents_are_known_by_type_manifest_or_body() {
 }
 
 #[test]
+fn texts_of_the_first_openoffice_have_document_types() {
+    let doctype =
+        r#"<?xml version="1.0"?><!DOCTYPE a PUBLIC "-//OpenOffice.org//DTD OfficeDocument 1.0//EN" "a.dtd">"#;
+    let content = format!("{doctype}<a/>");
+    let package = |media_type: &str| {
+        let content = content.as_str();
+        let parts = [("mimetype", media_type), ("content.xml", content), ("META-INF/manifest.xml", content)];
+        verdict(&archive(&parts), "sxw")
+    };
+
+    assert_eq!(
+        package("application/vnd.sun.xml.writer"),
+        (Verdict::Accept, Kind::Odf, vec!["careless-part", "careless-part"])
+    );
+    assert_eq!(package("application/vnd.oasis.opendocument.text").0, Verdict::Refuse);
+}
+
+#[test]
 fn a_reader_that_is_interrupted_reads_on() {
     for (bytes, extension) in [
         (docx("x"), "docx"),
