@@ -136,12 +136,15 @@ codes! {
     CutOff = "cut-off", Notice;
 }
 
+/// What is longer was no name of a part. Linux allows so much for a path.
+const PART_BYTES_MAX: usize = 4096;
+
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// What it is.
     pub code: Code,
-    /// The entry of the container it is about.
+    /// The entry of the container it is about; what names none may be cut.
     pub part: Option<String>,
     /// Where in the file, or in the part if one is named, if known.
     pub offset: Option<u64>,
@@ -155,6 +158,8 @@ impl Finding {
     }
 
     pub(crate) fn of_part(code: Code, part: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code, part: Some(part.into()), offset: None, message: message.into() }
+        let mut part = part.into();
+        part.truncate(part.floor_char_boundary(PART_BYTES_MAX));
+        Self { code, part: Some(part), offset: None, message: message.into() }
     }
 }

@@ -269,6 +269,22 @@ impl Seek for Interrupted {
 }
 
 #[test]
+fn what_is_said_is_bounded_however_long_the_names_are() {
+    let long = "a".repeat(500_000);
+    let (types, root) = (types("word/document.xml", WORD), relationships(OFFICE_DOCUMENT, &long));
+    let external = root.replace("Target=", r#"TargetMode="External" Target="#);
+    for root in [root, external] {
+        let bytes = archive(&[("[Content_Types].xml", &types), ("_rels/.rels", &root)]);
+        let report = check(Cursor::new(bytes), Hint::from_extension("docx"), &Limits::default());
+        let said = report
+            .findings
+            .iter()
+            .map(|finding| finding.message.len() + finding.part.as_ref().map_or(0, String::len));
+        assert!(said.max() < Some(20_000), "{:?}", report.verdict);
+    }
+}
+
+#[test]
 fn a_package_cut_anywhere_is_refused() {
     let whole = docx(&"some text that does not compress to nothing 0123456789 ".repeat(50));
 
