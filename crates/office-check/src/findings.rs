@@ -102,7 +102,7 @@ codes! {
     UnsafeName = "unsafe-name", Notice;
     /// Bytes behind the archive.
     TrailingBytes = "trailing-bytes", Note;
-    /// Bytes before the archive: another one, or a program.
+    /// Bytes before the archive: another one, or an entry that was taken out.
     PrependedBytes = "prepended-bytes", Notice;
     /// The file needs more work than the limits allow, so it was not checked to the end.
     OverLimit = "over-limit", Notice;
