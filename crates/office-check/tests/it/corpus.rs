@@ -40,6 +40,11 @@ pub(crate) fn rows() -> Vec<Row> {
     table.lines().skip(1).map(row).collect()
 }
 
+/// The rows of these files.
+pub(crate) fn named<const COUNT: usize>(files: [&str; COUNT]) -> [Row; COUNT] {
+    files.map(|file| rows().into_iter().find(|row| row.file == file).unwrap_or_else(|| panic!("{file}")))
+}
+
 pub(crate) fn report(bytes: &[u8], hint: &str) -> Report {
     check(std::io::Cursor::new(bytes), Hint::from_extension(hint), &Limits::default())
 }
