@@ -125,7 +125,9 @@ impl<'a, R: Read + Seek> CompoundFile<'a, R> {
     /// `None` if the directory cannot be read.
     fn directory(&mut self) -> io::Result<Option<Directory>> {
         let (mut sector, mut found) = (self.directory, Directory::default());
-        let mut left = DIRECTORY_ENTRIES_MAX * ENTRY_BYTES as u64 / self.sector_bytes;
+        // A chain that is longer than the file runs in circles.
+        let sectors_max = DIRECTORY_ENTRIES_MAX * ENTRY_BYTES as u64 / self.sector_bytes;
+        let mut left = sectors_max.min(self.size_bytes / self.sector_bytes);
         while sector < NO_SECTOR_FROM {
             let full = self.sector_bytes;
             let is_full = |bytes: &Vec<u8>| bytes.len() as u64 == full;
