@@ -74,10 +74,7 @@ impl Unpacker {
         loop {
             let input = source.peek(left_bytes)?;
             let (in_before, out_before) = (self.inflate.total_in(), self.inflate.total_out());
-            let status = self
-                .inflate
-                .decompress(input, &mut self.output, FlushDecompress::None)
-                .map_err(|_| tally.fault(ZipFaultKind::BadDeflate))?;
+            let status = self.inflate.decompress(input, &mut self.output, FlushDecompress::None);
             let used = usize::try_from(self.inflate.total_in() - in_before).unwrap_or(usize::MAX);
             let made = usize::try_from(self.inflate.total_out() - out_before).unwrap_or(usize::MAX);
             source.consume(used);
@@ -85,6 +82,8 @@ impl Unpacker {
             if made > 0 && tally.take(self.output.get(..made).unwrap_or_default())?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
+            // Only now: what was inflated before the damage counts, however much of it came at once.
+            let status = status.map_err(|_| tally.fault(ZipFaultKind::BadDeflate))?;
             if status == Status::StreamEnd {
                 break;
             }

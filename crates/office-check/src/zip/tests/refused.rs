@@ -183,6 +183,40 @@ fn names_that_differ_only_in_case_are_noticed_and_found_as_written() {
     assert_eq!(archive.find("xl/SHEET1.xml").unwrap_err().kind, ZipFaultKind::DuplicateName);
 }
 
+/// Reads a few bytes at once.
+struct Slow(Cursor<Vec<u8>>);
+
+impl Read for Slow {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let count = out.len().min(7);
+        self.0.read(&mut out[..count])
+    }
+}
+
+impl Seek for Slow {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+#[test]
+fn the_fault_is_the_same_however_the_bytes_come() {
+    // A block that holds more than the entry says, and behind it one of a type that does not exist.
+    let mut part = Part::deflated("a.xml", b"");
+    part.body = [&[0, 200, 0, 55, 255][..], &[b'x'; 200], &[0xFF; 9]].concat();
+    let deflated = u32::try_from(part.body.len()).unwrap();
+    both(&mut part, |header| (header.size, header.deflated) = (100, deflated));
+    let bytes = Zip::of(vec![part]).bytes();
+    let limits = ZipLimits::default();
+    let mut archive = Archive::open(Slow(Cursor::new(bytes.clone())), &limits).unwrap();
+    let entry = archive.entry(0).unwrap();
+
+    let slowly = archive.read(&entry, &mut Budget::of(&limits), &mut |_| ControlFlow::Continue(()));
+
+    assert_eq!(slowly.unwrap_err().kind, ZipFaultKind::SizeMismatch);
+    assert_eq!(fault_of(&bytes), ZipFaultKind::SizeMismatch);
+}
+
 /// Reads some bytes and then no more.
 struct Broken(Cursor<Vec<u8>>, usize);
 
