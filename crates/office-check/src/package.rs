@@ -9,7 +9,7 @@ use std::io::{Read, Seek};
 use std::ops::ControlFlow;
 
 use crate::extent::{Extent, Measure, is_picture};
-use crate::xml::{Visitor, XmlChecker, XmlFault, XmlFaultKind, XmlLimits};
+use crate::xml::{Visitor, XmlChecker, XmlFault, XmlFaultKind};
 use crate::zip::{Archive, Budget, Entry, Inflated, ZipFault, ZipFaultKind};
 use crate::{Code, Finding, Limits, Severity, Thoroughness};
 
@@ -244,13 +244,11 @@ impl<'a, R: Read + Seek> Package<'a, R> {
 }
 
 /// Looks at a part of which nothing is known: what begins like XML must be well-formed.
-struct Markup {
-    state: MarkupState,
-    limits: XmlLimits,
-}
+struct Markup(MarkupState);
 
 enum MarkupState {
-    Unseen,
+    /// It may become either: so far there were blanks, or the start of a byte order mark.
+    Unsure(Box<XmlChecker<Measure>>, Front),
     Reading(Box<XmlChecker<Measure>>),
     Bad(XmlFault),
     /// No XML, or nobody wants to know.
@@ -259,39 +257,78 @@ enum MarkupState {
 
 impl Markup {
     fn new(limits: &Limits) -> Self {
-        let is_wanted = limits.thoroughness == Thoroughness::Full;
-        let state = if is_wanted { MarkupState::Unseen } else { MarkupState::Other };
-        Self { state, limits: limits.xml() }
+        match limits.thoroughness {
+            Thoroughness::Full => {
+                let checker = XmlChecker::new(&limits.xml(), Measure::default());
+                Self(MarkupState::Unsure(Box::new(checker), Front::default()))
+            }
+            Thoroughness::Container | Thoroughness::Required => Self(MarkupState::Other),
+        }
     }
 
     fn feed(&mut self, bytes: &[u8]) {
-        if matches!(self.state, MarkupState::Unseen) {
-            self.state = match begins_like_xml(bytes) {
-                true => MarkupState::Reading(Box::new(XmlChecker::new(&self.limits, Measure::default()))),
-                false => MarkupState::Other,
-            };
-        }
-        if let MarkupState::Reading(checker) = &mut self.state
-            && let Err(fault) = checker.feed(bytes)
-        {
-            self.state = MarkupState::Bad(fault);
-        }
+        self.0 = match std::mem::replace(&mut self.0, MarkupState::Other) {
+            MarkupState::Unsure(checker, mut front) => match front.is_xml(bytes) {
+                None => fed(checker, bytes, |checker| MarkupState::Unsure(checker, front)),
+                Some(true) => fed(checker, bytes, MarkupState::Reading),
+                Some(false) => MarkupState::Other,
+            },
+            MarkupState::Reading(checker) => fed(checker, bytes, MarkupState::Reading),
+            state => state,
+        };
     }
 
     fn finish(self) -> Result<Extent, XmlFault> {
-        match self.state {
+        match self.0 {
             MarkupState::Reading(checker) => checker.finish().map(|measure| measure.extent),
             MarkupState::Bad(fault) => Err(fault),
-            MarkupState::Unseen | MarkupState::Other => Ok(Extent::default()),
+            MarkupState::Unsure(..) | MarkupState::Other => Ok(Extent::default()),
         }
     }
 }
 
-fn begins_like_xml(bytes: &[u8]) -> bool {
-    let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    start.trim_ascii_start().starts_with(b"<")
-        || start.starts_with(b"\xff\xfe<\0")
-        || start.starts_with(b"\xfe\xff\0<")
+fn fed(
+    mut checker: Box<XmlChecker<Measure>>,
+    bytes: &[u8],
+    state: impl FnOnce(Box<XmlChecker<Measure>>) -> MarkupState,
+) -> MarkupState {
+    match checker.feed(bytes) {
+        Ok(()) => state(checker),
+        Err(fault) => MarkupState::Bad(fault),
+    }
+}
+
+/// The first bytes of a part, which may come one by one. As long as they tell nothing, no XML can be at fault.
+#[derive(Default)]
+struct Front {
+    first: Vec<u8>,
+    is_behind_blanks: bool,
+}
+
+impl Front {
+    const OF_XML: [&[u8]; 4] = [b"<", b"\xef\xbb\xbf<", b"\xff\xfe<\0", b"\xfe\xff\0<"];
+
+    /// Whether the part begins like XML; nothing as long as that cannot be told.
+    fn is_xml(&mut self, bytes: &[u8]) -> Option<bool> {
+        for byte in bytes {
+            let is_blank = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+            if is_blank && matches!(self.first.as_slice(), b"" | b"\xef\xbb\xbf") {
+                self.is_behind_blanks = true;
+                continue;
+            }
+            if self.is_behind_blanks {
+                return Some(*byte == b'<');
+            }
+            self.first.push(*byte);
+            if Self::OF_XML.contains(&self.first.as_slice()) {
+                return Some(true);
+            }
+            if !Self::OF_XML.iter().any(|front| front.starts_with(&self.first)) {
+                return Some(false);
+            }
+        }
+        None
+    }
 }
 
 /// Whether a document can be opened without a part.

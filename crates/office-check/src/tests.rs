@@ -268,6 +268,39 @@ impl Seek for Interrupted {
     }
 }
 
+/// One byte at once.
+struct ByteByByte(Cursor<Vec<u8>>);
+
+impl Read for ByteByByte {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let count = out.len().min(1);
+        self.0.read(&mut out[..count])
+    }
+}
+
+impl Seek for ByteByByte {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+#[test]
+fn a_document_type_is_found_however_the_part_comes() {
+    let blanks = " ".repeat(200_000) + "<!DOCTYPE a><a/>";
+    let units = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
+    let wide = units("\u{feff}<!DOCTYPE a><a/>");
+    for styles in [&b"\xef\xbb\xbf<!DOCTYPE a><a/>"[..], b"\r\n <!DOCTYPE a><a/>", blanks.as_bytes(), &wide] {
+        let mut zip = ZipWriter::new_append(Cursor::new(docx("x"))).unwrap();
+        let stored = SimpleFileOptions::default().compression_method(::zip::CompressionMethod::Stored);
+        zip.start_file("word/styles.xml", stored).unwrap();
+        zip.write_all(styles).unwrap();
+        let bytes = zip.finish().unwrap().into_inner();
+        expect(&bytes, "docx", Verdict::Refuse, "document-type");
+        let slowly = check(ByteByByte(Cursor::new(bytes)), Hint::from_extension("docx"), &Limits::default());
+        assert_eq!(slowly.verdict, Verdict::Refuse, "{:?}", &styles[..4]);
+    }
+}
+
 #[test]
 fn what_is_said_is_bounded_however_long_the_names_are() {
     let long = "a".repeat(500_000);
