@@ -1,7 +1,7 @@
-//! Commands for people who work on Saveguard: `cargo xtask test`, `bench`, `torture`.
+//! Commands for people who work on Saveguard: `cargo xtask test`, `bench`, `torture`, `fuzz`.
 //!
 //! Guarantees: `test` is all that CI runs; it installs what is missing, or says the one line that does. The heavy
-//! commands are programs of their own (`bench`, `torture`), started from here in the right build.
+//! commands are programs of their own (`bench`, `torture`, `fuzz`), started from here in the right build.
 #![allow(clippy::print_stderr, reason = "a command for people")]
 
 mod packages;
@@ -38,6 +38,13 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },
+    /// Throw mutated files at every layer of the check: `cargo xtask fuzz [TARGET…] [--seconds N] [--json]`.
+    #[command(disable_help_flag = true)]
+    Fuzz {
+        /// Given on to the fuzz program; `--help` shows its own help.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -47,9 +54,11 @@ fn main() -> ExitCode {
             if rest.first().is_some_and(|name| name == "check") {
                 packages::ensure_peers();
             }
-            shell::run_package("bench", &rest)
+            shell::run_package("bench", "release", &rest)
         }
-        Command::Torture { rest } => shell::run_package("torture", &rest),
+        Command::Torture { rest } => shell::run_package("torture", "release", &rest),
+        // Optimised, with the checks of a debug build: a sum that wraps around is a fault to find.
+        Command::Fuzz { rest } => shell::run_package("fuzz", "fuzz", &rest),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

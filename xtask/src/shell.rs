@@ -24,10 +24,10 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a program of this workspace in a release build.
-pub(crate) fn run_package(package: &str, rest: &[String]) -> anyhow::Result<()> {
+/// Runs a program of this workspace in an optimised build.
+pub(crate) fn run_package(package: &str, profile: &str, rest: &[String]) -> anyhow::Result<()> {
     let status = Command::new("cargo")
-        .args(["run", "--quiet", "--release", "--package", package, "--"])
+        .args(["run", "--quiet", "--profile", profile, "--package", package, "--"])
         .args(rest)
         .current_dir(root())
         .status()

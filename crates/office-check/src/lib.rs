@@ -7,6 +7,9 @@
 mod cfb;
 mod extent;
 mod findings;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod kind;
 mod limits;
 mod odf;
