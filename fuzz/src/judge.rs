@@ -12,7 +12,6 @@ use office_check::fuzzing::Outcome;
 
 use crate::dice::Dice;
 use crate::pieces::Reading;
-use crate::targets::Target;
 
 /// No input is larger than 200 KiB, so this is a hundred times what most take.
 pub(crate) const TIME_MAX: Duration = Duration::from_secs(1);
@@ -50,13 +49,13 @@ pub(crate) struct Judged {
     pub(crate) took: Duration,
 }
 
-/// Asks a layer in several ways.
-pub(crate) fn judge(target: Target, input: &[u8], dice: &mut Dice) -> Result<Judged, Broken> {
+/// Asks a layer about one input, in several ways.
+pub(crate) fn judge(layer: impl Fn(Reading) -> Outcome, dice: &mut Dice) -> Result<Judged, Broken> {
     let mut took = Duration::MAX;
     let mut first = None;
     for _ in 0..TRIES_WHEN_SLOW {
         let began = Instant::now();
-        first = Some(ask(target, input, Reading::Whole)?);
+        first = Some(ask(&layer, Reading::Whole)?);
         took = began.elapsed();
         if took < TIME_MAX {
             break;
@@ -69,7 +68,7 @@ pub(crate) fn judge(target: Target, input: &[u8], dice: &mut Dice) -> Result<Jud
     }
     let piece_bytes = *dice.one_of(&[1, 2, 3, 5, 7, 16, 63, 64, 65, 511, 512, 4_096, 65_535]);
     for reading in [Reading::Whole, Reading::Pieces(piece_bytes)] {
-        let again = ask(target, input, reading)?;
+        let again = ask(&layer, reading)?;
         if again != outcome {
             let how = match reading {
                 Reading::Whole => "the second time".to_owned(),
@@ -97,10 +96,42 @@ pub(crate) fn keep_panics() {
     }));
 }
 
-fn ask(target: Target, input: &[u8], reading: Reading) -> Result<Outcome, Broken> {
+fn ask(layer: impl Fn(Reading) -> Outcome, reading: Reading) -> Result<Outcome, Broken> {
     IS_ASKING.set(true);
     // Nothing of the layer outlives the call, so nothing half done can be seen.
-    let answer = std::panic::catch_unwind(AssertUnwindSafe(|| target.ask(input, reading)));
+    let answer = std::panic::catch_unwind(AssertUnwindSafe(|| layer(reading)));
     IS_ASKING.set(false);
     answer.map_err(|_| Broken::Panicked(LAST_PANIC.with(|last| last.borrow().clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(said: &str, findings: usize) -> Outcome {
+        Outcome { combination: String::new(), sentences: Default::default(), said: said.to_owned(), findings }
+    }
+
+    fn broken(layer: impl Fn(Reading) -> Outcome) -> Broken {
+        judge(layer, &mut Dice::of(1)).err().unwrap()
+    }
+
+    #[test]
+    fn every_broken_promise_is_noticed() {
+        keep_panics();
+        let panics = |_| panic!("nobody expected it");
+        let differs = |reading| outcome(if reading == Reading::Whole { "one" } else { "other" }, 0);
+        let asked = Cell::new(0);
+        let forgets = |_| {
+            asked.set(asked.get() + 1);
+            outcome(&asked.get().to_string(), 0)
+        };
+
+        let said = broken(panics).to_string();
+        assert!(said.contains("nobody expected it") && said.contains("judge.rs"), "{said}");
+        assert!(matches!(broken(differs), Broken::Differs { how, .. } if how.starts_with("in pieces")));
+        assert!(matches!(broken(forgets), Broken::Differs { how, .. } if how == "the second time"));
+        assert!(matches!(broken(|_| outcome("", 1_000)), Broken::SaysTooMuch(_)));
+        assert!(judge(|_| outcome("the same", 1), &mut Dice::of(1)).is_ok());
+    }
 }

@@ -112,7 +112,7 @@ fn replay(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
     for target in arguments.targets() {
         // Several throws, because the size of the pieces is one.
         let mut dice = Dice::of(arguments.seed);
-        let answers = (0..50).map(|_| judge::judge(target, &input, &mut dice));
+        let answers = (0..50).map(|_| judge::judge(|reading| target.ask(&input, reading), &mut dice));
         match answers.reduce(|one, other| if one.is_err() { one } else { other }) {
             Some(Err(broken)) => {
                 print(&format!("{}: {broken}", target.as_str()));
@@ -127,7 +127,7 @@ fn replay(arguments: &Arguments, path: &Path) -> Result<ExitCode> {
 
 /// Beside the build results, which nobody commits.
 fn kept_in() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/fuzz")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/fuzz-findings")
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ impl Run {
     fn ask(&mut self, seed: Seed, watch: &Watch, findings: &Findings) -> Result<(), Broken> {
         let input: Arc<[u8]> = seed.bytes.as_slice().into();
         watch.asks(self.target, &input);
-        let judged = judge(self.target, &input, &mut self.dice);
+        let judged = judge(|reading| self.target.ask(&input, reading), &mut self.dice);
         watch.rests();
         self.figures.executions += 1;
         let judged = judged.inspect_err(|broken| {

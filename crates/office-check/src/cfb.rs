@@ -338,6 +338,42 @@ mod tests {
         assert_eq!(checked(&without_root), (Kind::Xls, vec!["broken-container"]));
     }
 
+    /// A stream so long that the header cannot list all sectors of the table: a list of its own goes on.
+    fn large_compound() -> Vec<u8> {
+        let (stream, tables) = (16_000_u32, 127_u32);
+        // In this order: the directory, the list, the table, the stream.
+        let chain = |at: u32| if at + 1 == 2 + tables + stream { LAST } else { at + 1 };
+        let mut table: Vec<u32> = vec![LAST; 2 + tables as usize];
+        table.extend((2 + tables..2 + tables + stream).map(chain));
+        table.resize(tables as usize * SECTOR / 4, u32::MAX);
+        let mut list: Vec<u32> = (2..2 + tables).skip(LISTED_IN_HEADER).collect();
+        list.resize(SECTOR / 4 - 1, u32::MAX);
+        list.push(LAST);
+
+        let small = compound("WordDocument", 5000);
+        let (mut header, mut directory) = (small[..SECTOR].to_vec(), small[2 * SECTOR..3 * SECTOR].to_vec());
+        header[48..52].fill(0);
+        header[68..72].copy_from_slice(&1_u32.to_le_bytes());
+        for (at, sector) in (2..2 + tables).take(LISTED_IN_HEADER).enumerate() {
+            header[76 + at * 4..80 + at * 4].copy_from_slice(&sector.to_le_bytes());
+        }
+        directory[116..120].copy_from_slice(&(2 + tables).to_le_bytes());
+        directory[120..124].copy_from_slice(&(stream * 512).to_le_bytes());
+        let words = |words: Vec<u32>| words.into_iter().flat_map(u32::to_le_bytes).collect::<Vec<u8>>();
+        [header, directory, words(list), words(table), vec![7; stream as usize * SECTOR]].concat()
+    }
+
+    #[test]
+    fn the_table_of_a_large_file_goes_on_in_lists() {
+        let whole = large_compound();
+
+        assert_eq!(checked(&whole), (Kind::Doc, vec![]));
+        assert_eq!(checked(&whole[..whole.len() - SECTOR]).1, ["broken-container"]);
+        let mut without_list = whole;
+        without_list[68..72].copy_from_slice(&LAST.to_le_bytes());
+        assert_eq!(checked(&without_list).1, ["broken-container"]);
+    }
+
     #[test]
     fn chains_that_run_in_circles_end() {
         let mut bytes = compound("Contents", 5000);

@@ -109,8 +109,12 @@ pub(super) const WORDS: [&[u8]; 62] = [
 ];
 
 /// Values of attributes.
-pub(super) const VALUES: [&[u8]; 24] = [
+pub(super) const VALUES: [&[u8]; 28] = [
     b"",
+    b"UTF-16",
+    b"US-ASCII",
+    b"ISO-8859-1",
+    b"windows-1252",
     b"/",
     b"..",
     b"../../a.xml",
