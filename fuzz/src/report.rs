@@ -38,7 +38,7 @@ pub(crate) fn to_json(seed: u64, all: &[Figures]) -> String {
                 "target": figures.target,
                 "executions": figures.executions,
                 "per_second": figures.per_second(),
-                "seconds": figures.took.as_secs_f64().round(),
+                "seconds": (figures.took.as_secs_f64() * 10.0).round() / 10.0,
                 "combinations": figures.combinations,
                 "seeds": figures.seeds,
                 "kept": figures.kept,
