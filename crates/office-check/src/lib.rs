@@ -134,7 +134,8 @@ fn check_zip<R: Read + Seek>(
     };
     package.check_the_rest();
     let extent = package.extent();
-    if extent.is_some_and(|extent| extent.is_nothing()) {
+    // What a drawing holds is not counted.
+    if kind.family() != Family::Drawing && extent.is_some_and(|extent| extent.is_nothing()) {
         package.tell(Finding::whole(Code::NoContent, "the document holds no text, no cells and no pictures"));
     }
     (kind, extent)
