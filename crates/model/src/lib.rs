@@ -20,6 +20,8 @@ pub mod names;
 pub mod opening;
 pub mod problems;
 pub mod saves;
+pub mod trail;
+pub mod trail_file;
 pub mod versions;
 
 pub use guards::Guards;
