@@ -72,12 +72,25 @@ pub struct Author {
     pub id: String,
     /// The name shown to people.
     pub name: String,
+    /// The address they called from, for the audit trail; empty if that is not known. Not kept with the content.
+    pub from: String,
 }
 
 impl Author {
+    /// Somebody, from wherever.
+    pub fn new(id: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { id: id.into(), name: name.into(), from: String::new() }
+    }
+
+    /// The same, calling from an address.
+    #[must_use]
+    pub fn calling_from(self, from: impl Into<String>) -> Self {
+        Self { from: from.into(), ..self }
+    }
+
     /// Acts of the service itself.
     pub fn saveguard() -> Self {
-        Self { id: "saveguard".to_owned(), name: "Saveguard".to_owned() }
+        Self::new("saveguard", "Saveguard")
     }
 }
 

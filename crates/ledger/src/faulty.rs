@@ -20,7 +20,7 @@ use crate::publications::{ExternalChange, Owed};
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };
-use crate::trail::{BlobRecord, Inconsistency, Totals};
+use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
 use crate::{Changes, Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Trail};
 
 /// A ledger whose calls may fail.
@@ -118,6 +118,11 @@ faulty!(Publications {
 
 faulty!(Trail {
     fn audit(chain: &str, after: u64, limit: u32) -> Vec<(Entry, Digest)>;
+    fn chains(company: Option<&CompanyId>, after: &str, limit: u32) -> Vec<String>;
+    fn find_acts(page: &ActsPage) -> Vec<(Entry, Digest)>;
+    fn anchor(wish: &Anchoring) -> Vec<Anchored>;
+    fn receipt(document: &DocumentId, label: Label) -> Option<SaveReceipt>;
+    fn note_read_back(noted: &ReadBack) -> ();
     fn blobs(after: Option<&Digest>, limit: u32) -> Vec<BlobRecord>;
     fn document_ids(after: Option<&DocumentId>, limit: u32) -> Vec<DocumentId>;
     fn inconsistencies() -> Vec<Inconsistency>;

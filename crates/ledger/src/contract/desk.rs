@@ -201,7 +201,7 @@ impl Desk {
 
 /// A person.
 pub(super) fn author(id: &str) -> Author {
-    Author { id: id.to_owned(), name: format!("User {id}") }
+    Author::new(id, format!("User {id}"))
 }
 
 /// Bytes as the ledger sees them.

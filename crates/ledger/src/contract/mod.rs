@@ -10,6 +10,7 @@ pub mod forgotten;
 pub mod keys;
 pub mod publications;
 pub mod saves;
+pub mod trail;
 
 pub use desk::{Desk, environment};
 
@@ -88,6 +89,17 @@ macro_rules! contract_tests {
             an_external_change_on_the_head_becomes_a_version,
             an_external_change_during_editing_is_kept_aside,
             a_damaged_external_change_is_quarantined,
+        ]);
+        $crate::contract_tests!(@ $make, trail, [
+            acts_tell_who_did_what_from_where_and_what_came_of_it,
+            a_new_document_is_anchored_at_once,
+            chains_that_moved_are_anchored_once_a_minute,
+            more_chains_than_one_anchor_holds_take_several,
+            acts_are_found_by_document_person_time_and_kind,
+            pages_of_acts_join_without_gap_or_repeat,
+            all_chains_of_a_company_are_listed_and_check,
+            a_save_has_a_receipt,
+            a_blob_remembers_when_it_was_last_read_back,
         ]);
     };
     (@ $make:expr, $area:ident, [$($name:ident,)*]) => {

@@ -1,42 +1,202 @@
-//! Appends to a document's audit chain, inside the step's own transaction.
+//! Appends to audit chains, inside the step's own transaction.
+//!
+//! Guarantees: an entry stands in the same transaction as what it tells of, and so does the new end of its chain. A new
+//! document is anchored with its first entry, and a deleted one with its last, so that not even a whole document can vanish.
 
 use jiff::Timestamp;
 use model::audit::{Entry, hash_of};
-use model::{Digest, DocumentId};
+use model::trail::{ANCHOR, Anchor, AnchoredHead, chain_of};
+use model::{CompanyId, Digest, DocumentId};
 use rusqlite::{Connection, params};
+use serde_json::Value;
 
-use super::rows::{Stored, ms};
-use crate::Result;
+use super::rows::{Stored, id, ms};
+use crate::documents::Author;
+use crate::trail::{Anchored, Anchoring};
+use crate::{LedgerError, Result};
 
-/// What is about to be written down.
+/// Heads in one anchor: an entry stays below 64 KiB, and a step within milliseconds.
+const HEADS_MAX: usize = 500;
+/// Companies that are anchored in one step.
+const COMPANIES_MAX: u32 = 50;
+/// What came of an act that can only be done.
+const DONE: &str = "done";
+
+/// Who acts, and from where.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Actor<'a> {
+    id: &'a str,
+    from: &'a str,
+}
+
+impl<'a> Actor<'a> {
+    /// The service itself.
+    pub(super) const SAVEGUARD: Self = Self { id: "saveguard", from: "saveguard" };
+    /// The Document Server, for nobody in particular.
+    pub(super) const DOCUMENT_SERVER: Self = Self::through_server("document-server");
+
+    /// Somebody whose act the Document Server tells of.
+    pub(super) const fn through_server(id: &'a str) -> Self {
+        Self { id, from: "document-server" }
+    }
+
+    /// Somebody who called us.
+    pub(super) fn person(author: &'a Author) -> Self {
+        Self { id: &author.id, from: &author.from }
+    }
+}
+
+/// What is about to be written down. Its outcome is the one in the details, else `done`.
 pub(super) struct Act<'a> {
     pub(super) document: &'a DocumentId,
     pub(super) at: Timestamp,
-    pub(super) actor: &'a str,
+    pub(super) actor: Actor<'a>,
     pub(super) action: &'a str,
-    pub(super) details: serde_json::Value,
+    pub(super) details: Value,
 }
 
 pub(super) fn append(connection: &Connection, act: &Act<'_>) -> Result<()> {
-    let (sequence, previous): (u64, Stored<Digest>) = connection
-        .prepare_cached("SELECT audit_sequence, audit_hash FROM documents WHERE id = ?1")?
-        .query_row([act.document.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let entry = Entry {
-        chain: act.document.to_string(),
-        sequence: sequence + 1,
-        at: act.at,
-        actor: act.actor.to_owned(),
-        action: act.action.to_owned(),
-        details: act.details.to_string(),
-    };
-    let hash = Stored(hash_of(&previous.0, &entry));
-    connection
-        .prepare_cached(
-            "INSERT INTO audit (chain, sequence, at_ms, actor, action, details, hash) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )?
-        .execute(params![entry.chain, entry.sequence, ms(entry.at), entry.actor, entry.action, entry.details, hash])?;
+    let (end, company) = connection
+        .prepare_cached("SELECT audit_sequence, audit_hash, company FROM documents WHERE id = ?1")?
+        .query_row([act.document.as_str()], |row| {
+            let hash: Stored<Digest> = row.get(1)?;
+            Ok(((row.get(0)?, hash.0), row.get::<_, String>(2)?))
+        })?;
+    let chain = act.document.to_string();
+    let (sequence, hash) = write(connection, &entry_of(act, chain, end.0), (&end.1, &company))?;
     connection
         .prepare_cached("UPDATE documents SET audit_sequence = ?2, audit_hash = ?3 WHERE id = ?1")?
-        .execute(params![entry.chain, entry.sequence, hash])?;
+        .execute(params![act.document.as_str(), sequence, Stored(hash)])?;
     Ok(())
+}
+
+fn entry_of(act: &Act<'_>, chain: String, after: u64) -> Entry {
+    let outcome = act.details.get("outcome").and_then(Value::as_str).unwrap_or(DONE);
+    Entry {
+        chain,
+        sequence: after + 1,
+        at: act.at,
+        actor: act.actor.id.to_owned(),
+        from: act.actor.from.to_owned(),
+        action: act.action.to_owned(),
+        outcome: outcome.to_owned(),
+        details: act.details.to_string(),
+    }
+}
+
+fn write(
+    connection: &Connection,
+    entry: &Entry,
+    (previous, company): (&Digest, &str),
+) -> Result<(u64, Digest)> {
+    let hash = hash_of(previous, entry);
+    connection
+        .prepare_cached(
+            "INSERT INTO audit (chain, sequence, at_ms, actor, came_from, action, outcome, details, hash, company)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        )?
+        .execute(params![
+            entry.chain,
+            entry.sequence,
+            ms(entry.at),
+            entry.actor,
+            entry.from,
+            entry.action,
+            entry.outcome,
+            entry.details,
+            Stored(hash),
+            company,
+        ])?;
+    Ok((entry.sequence, hash))
+}
+
+/// Anchors what moved in every company that has waited long enough.
+pub(super) fn anchor(connection: &Connection, wish: &Anchoring) -> Result<Vec<Anchored>> {
+    let before = wish.at.checked_sub(wish.spacing).unwrap_or(Timestamp::MIN);
+    let companies: Vec<CompanyId> = connection
+        .prepare_cached(
+            "SELECT c.id FROM companies c WHERE c.anchored_ms <= ?1 AND EXISTS (SELECT 1 FROM documents d
+             WHERE d.company = c.id AND d.audit_sequence > d.anchored_sequence) ORDER BY c.id LIMIT ?2",
+        )?
+        .query_map(params![ms(before), COMPANIES_MAX], |row| id(row, "id", CompanyId::parse))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut anchored = Vec::new();
+    for company in companies {
+        anchored.extend(anchor_company(connection, &company, wish.at)?);
+    }
+    Ok(anchored)
+}
+
+/// Anchors a document's company at once: its end, like its beginning, does not wait for a minute to pass.
+pub(super) fn anchor_document(connection: &Connection, document: &DocumentId, at: Timestamp) -> Result<()> {
+    let company = connection
+        .prepare_cached("SELECT company FROM documents WHERE id = ?1")?
+        .query_row([document.as_str()], |row| id(row, "company", CompanyId::parse))?;
+    anchor_company(connection, &company, at).map(drop)
+}
+
+/// Anchors the chains of a company that moved since its last anchor, as many as one entry holds.
+pub(super) fn anchor_company(
+    connection: &Connection,
+    company: &CompanyId,
+    at: Timestamp,
+) -> Result<Option<Anchored>> {
+    let heads = moved_heads(connection, company)?;
+    if heads.is_empty() {
+        return Ok(None);
+    }
+    let count = heads.len();
+    let anchor = Anchor { heads: heads.into_iter().collect() };
+    let (sequence, hash) = append_anchor(connection, company, (&anchor, at))?;
+    for (document, head) in &anchor.heads {
+        connection
+            .prepare_cached("UPDATE documents SET anchored_sequence = ?2 WHERE id = ?1")?
+            .execute(params![document, head.sequence])?;
+    }
+    if count < HEADS_MAX {
+        connection
+            .prepare_cached("UPDATE companies SET anchored_ms = ?2 WHERE id = ?1")?
+            .execute(params![company.as_str(), ms(at)])?;
+    }
+    Ok(Some(Anchored { company: company.clone(), sequence, hash, heads: count }))
+}
+
+fn moved_heads(connection: &Connection, company: &CompanyId) -> Result<Vec<(String, AnchoredHead)>> {
+    let mut query = connection.prepare_cached(
+        "SELECT id, audit_sequence, audit_hash FROM documents
+         WHERE company = ?1 AND audit_sequence > anchored_sequence ORDER BY id LIMIT ?2",
+    )?;
+    let heads = query.query_map(params![company.as_str(), HEADS_MAX], |row| {
+        let hash: Stored<Digest> = row.get(2)?;
+        Ok((row.get(0)?, AnchoredHead { sequence: row.get(1)?, hash: hash.0.to_string() }))
+    })?;
+    Ok(heads.collect::<rusqlite::Result<_>>()?)
+}
+
+fn append_anchor(
+    connection: &Connection,
+    company: &CompanyId,
+    (anchor, at): (&Anchor, Timestamp),
+) -> Result<(u64, Digest)> {
+    let end = connection
+        .prepare_cached("SELECT audit_sequence, audit_hash FROM companies WHERE id = ?1")?
+        .query_row([company.as_str()], |row| {
+            Ok((row.get::<_, u64>(0)?, row.get::<_, Stored<Digest>>(1)?.0))
+        })?;
+    let Actor { id, from } = Actor::SAVEGUARD;
+    let entry = Entry {
+        chain: chain_of(company),
+        sequence: end.0 + 1,
+        at,
+        actor: id.to_owned(),
+        from: from.to_owned(),
+        action: ANCHOR.to_owned(),
+        outcome: DONE.to_owned(),
+        details: serde_json::to_string(anchor).map_err(LedgerError::damaged)?,
+    };
+    let written = write(connection, &entry, (&end.1, company.as_str()))?;
+    connection
+        .prepare_cached("UPDATE companies SET audit_sequence = ?2, audit_hash = ?3 WHERE id = ?1")?
+        .execute(params![company.as_str(), written.0, Stored(written.1)])?;
+    Ok(written)
 }

@@ -7,7 +7,7 @@ use model::{DocumentId, InboxNumber, Label};
 use rusqlite::{Connection, params};
 use serde_json::json;
 
-use super::audit::{Act, append};
+use super::audit::{Act, Actor, anchor_document, append};
 use super::contents::{self, NewContent};
 use super::keys::{self, Asked, Sessions};
 use super::rows::{Stored, get, ms, optional};
@@ -63,7 +63,10 @@ impl Changes for SqliteLedger {
         self.write(move |connection, _| {
             let Download { document, label, who, freshness, at } = &download;
             let details = json!({ "label": label.to_string(), "freshness": freshness });
-            append(connection, &Act { document, at: *at, actor: &who.id, action: "downloaded", details })
+            append(
+                connection,
+                &Act { document, at: *at, actor: Actor::person(who), action: "downloaded", details },
+            )
         })
         .await
     }
@@ -134,7 +137,10 @@ fn put_version(connection: &Connection, change: &HeadChange) -> Result<ChangeOut
         "flags": blob.flags,
     });
     let document = &request.document;
-    append(connection, &Act { document, at: request.at, actor: &request.who.id, action, details })?;
+    append(
+        connection,
+        &Act { document, at: request.at, actor: Actor::person(&request.who), action, details },
+    )?;
     Ok(ChangeOutcome::Done(label))
 }
 
@@ -171,8 +177,15 @@ fn delete_document(connection: &Connection, request: &ChangeRequest) -> Result<C
     let document = &request.document;
     append(
         connection,
-        &Act { document, at: request.at, actor: &request.who.id, action: "document-deleted", details },
+        &Act {
+            document,
+            at: request.at,
+            actor: Actor::person(&request.who),
+            action: "document-deleted",
+            details,
+        },
     )?;
+    anchor_document(connection, document, request.at)?;
     Ok(ChangeOutcome::Done(sessions.head))
 }
 
@@ -190,7 +203,10 @@ fn undelete_document(
         .execute(params![document.as_str(), ms(at)])?;
     if restored > 0 {
         let details = json!({});
-        append(connection, &Act { document, at, actor: &who.id, action: "deletion-taken-back", details })?;
+        append(
+            connection,
+            &Act { document, at, actor: Actor::person(who), action: "deletion-taken-back", details },
+        )?;
     }
     Ok(restored > 0)
 }

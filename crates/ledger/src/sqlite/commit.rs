@@ -13,7 +13,7 @@ use model::{DocumentId, InboxNumber, Label};
 use rusqlite::{Connection, params};
 use serde_json::json;
 
-use super::audit::{Act, append};
+use super::audit::{Act, Actor, append};
 use super::contents::{self, NewContent, NewForm, NewKept};
 use super::inbox::{self, End, InboxRow};
 use super::rows::{Stored, ms};
@@ -207,7 +207,8 @@ pub(super) fn place(
         "status": placing.callback.status,
         "inbox": placing.mark.inbox.0,
     });
-    let actor = placing.callback.users.first().map_or("document-server", String::as_str);
+    let users = &placing.callback.users;
+    let actor = users.first().map_or(Actor::DOCUMENT_SERVER, |user| Actor::through_server(user));
     append(connection, &Act { document: placing.document, at, actor, action: "save-committed", details })?;
     let document = Some(placing.document.clone());
     let vanished = Vec::new();
@@ -251,7 +252,7 @@ fn add(connection: &Connection, placing: &Placing<'_>, label: Label, when: &When
 
 pub(super) fn author_of(callback: &Callback) -> Author {
     let id = callback.users.first().cloned().unwrap_or_default();
-    Author { name: callback.author_name.clone().unwrap_or_else(|| id.clone()), id }
+    Author::new(id.clone(), callback.author_name.clone().unwrap_or(id))
 }
 
 fn next_checkpoint_on_head(connection: &Connection, document: &DocumentId) -> Result<Label> {
@@ -311,7 +312,13 @@ pub(super) fn keep_aside(connection: &Connection, aside: &Aside) -> Result<Commi
         });
         append(
             connection,
-            &Act { document, at: aside.at, actor: "document-server", action: "save-kept-aside", details },
+            &Act {
+                document,
+                at: aside.at,
+                actor: Actor::DOCUMENT_SERVER,
+                action: "save-kept-aside",
+                details,
+            },
         )?;
     }
     let committed = Committed {
@@ -385,7 +392,7 @@ pub(super) fn give_up(connection: &Connection, number: InboxNumber, at: Timestam
     if let Some(document) = &row.document {
         let details =
             json!({ "key": row.callback.key.as_str(), "status": row.callback.status, "inbox": number.0 });
-        append(connection, &Act { document, at, actor: "saveguard", action: "save-expired", details })?;
+        append(connection, &Act { document, at, actor: Actor::SAVEGUARD, action: "save-expired", details })?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use model::{CompanyId, DocumentId, Label};
 use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 use serde_json::json;
 
-use super::audit::{Act, append};
+use super::audit::{Act, Actor, anchor_company, append};
 use super::contents::{self, NewContent, NewKept};
 use super::facts::exists;
 use super::rows::{
@@ -173,9 +173,9 @@ fn create_document(connection: &Connection, new: &NewDocument) -> Result<Documen
     contents::add_content(connection, &first_content(new))?;
     let details =
         json!({ "label": "1", "digest": new.blob.digest.to_string(), "sizeBytes": new.blob.size_bytes });
-    let act =
-        Act { document: &new.id, at: new.at, actor: &new.author.id, action: "document-uploaded", details };
-    append(connection, &act)?;
+    let actor = Actor::person(&new.author);
+    append(connection, &Act { document: &new.id, at: new.at, actor, action: "document-uploaded", details })?;
+    anchor_company(connection, &new.company, new.at)?;
     find(connection, &new.id)?.ok_or_else(|| LedgerError::damaged("a document that was just written is gone"))
 }
 
@@ -263,7 +263,7 @@ fn keep_unnamed(connection: &Connection, found: &UnnamedBlob) -> Result<Option<u
         let details = json!({ "kept": number, "digest": found.blob.digest.to_string() });
         append(
             connection,
-            &Act { document, at: found.at, actor: "saveguard", action: "blob-adopted", details },
+            &Act { document, at: found.at, actor: Actor::SAVEGUARD, action: "blob-adopted", details },
         )?;
     }
     Ok(Some(number))

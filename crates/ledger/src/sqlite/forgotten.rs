@@ -12,7 +12,7 @@ use model::{EditorKey, InboxNumber};
 use rusqlite::Connection;
 use serde_json::json;
 
-use super::audit::{Act, append};
+use super::audit::{Act, Actor, append};
 use super::commit::{Placing, author_of, compare, keep_aside, not_now, nothing_new, outcome_of, place};
 use super::contents::{self, NewKept};
 use super::inbox::{self, End};
@@ -86,7 +86,7 @@ pub(super) fn keep_forgotten(connection: &Connection, found: &ForgottenFile) -> 
     let (document, at) = (&found.document, found.at);
     append(
         connection,
-        &Act { document, at, actor: "document-server", action: "forgotten-file-kept", details },
+        &Act { document, at, actor: Actor::DOCUMENT_SERVER, action: "forgotten-file-kept", details },
     )?;
     Ok(Some(kept))
 }

@@ -9,7 +9,7 @@ use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
 use rusqlite::{Connection, Row, params};
 use serde_json::json;
 
-use super::audit::{Act, append};
+use super::audit::{Act, Actor, append};
 use super::rows::{Stored, get, get_optional, label, ms, names, optional, optional_ms};
 use super::{Shared, SqliteLedger, facts};
 use crate::keys::{
@@ -282,7 +282,7 @@ fn bring_back(connection: &Connection, live: KeyRecord, request: &OpenRequest) -
     let act = Act {
         document: &request.document,
         at: request.at,
-        actor: &request.user.id,
+        actor: Actor::person(&request.user),
         action: "stranded-changes-brought-back",
         details,
     };
@@ -314,7 +314,7 @@ fn issue(
     let details = json!({ "key": key.as_str(), "base": base.to_string() });
     append(
         connection,
-        &Act { document, at: request.at, actor: &request.user.id, action: "key-issued", details },
+        &Act { document, at: request.at, actor: Actor::person(&request.user), action: "key-issued", details },
     )?;
     Ok(OpenGrant::Granted(KeyGrant { key, base, base_digest, is_new: true, brings_back_stranded: false }))
 }
@@ -384,7 +384,10 @@ pub(super) fn adopt_if_unknown(
         insert_key(connection, &NewKey { key, document, mode: "edit", state: "adopted", base: None }, at)?;
     if is_new {
         let details = json!({ "key": key.as_str() });
-        append(connection, &Act { document, at, actor: "document-server", action: "key-adopted", details })?;
+        append(
+            connection,
+            &Act { document, at, actor: Actor::DOCUMENT_SERVER, action: "key-adopted", details },
+        )?;
     }
     Ok(())
 }
@@ -452,7 +455,10 @@ pub(super) fn settle(connection: &Connection, key: &EditorKey, why: &str, at: Ti
         .prepare_cached("SELECT document FROM keys WHERE key = ?1")?
         .query_row([key.as_str()], |row| row.get(0))?;
     let details = json!({ "key": key.as_str(), "why": why });
-    append(connection, &Act { document: &document.0, at, actor: "saveguard", action: "key-retired", details })
+    append(
+        connection,
+        &Act { document: &document.0, at, actor: Actor::SAVEGUARD, action: "key-retired", details },
+    )
 }
 
 /// Nobody shall open anything new under this key. Whoever is inside stays: a live key retires when the server says that

@@ -7,6 +7,7 @@
 //! Guarantees: the port's. A step that waited longer than [`Options::wait_max`] for the writer is refused as busy and
 //! never happens. Does not do: several machines (PostgreSQL does).
 
+mod acts;
 mod audit;
 mod callback_text;
 mod changes;

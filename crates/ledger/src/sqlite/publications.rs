@@ -9,7 +9,7 @@ use rusqlite::{Connection, Row, params};
 use serde_json::json;
 
 use super::SqliteLedger;
-use super::audit::{Act, append};
+use super::audit::{Act, Actor, append};
 use super::contents::{self, NewContent, NewKept};
 use super::facts::exists;
 use super::rows::{Stored, get, get_optional, id, label, ms, optional};
@@ -141,7 +141,7 @@ fn take_in_external(connection: &Connection, change: &ExternalChange) -> Result<
          AND NOT EXISTS (SELECT 1 FROM keys k WHERE k.document = d.id AND k.state = 'live' AND k.mode = 'edit')",
         params![document.as_str()],
     )?;
-    let author = Author { id: "published-tree".to_owned(), name: "Published tree".to_owned() };
+    let author = Author::new("published-tree", "Published tree").calling_from("saveguard");
     let (label, kept) = if is_on_head && change.damaged.is_none() {
         let label = contents::next_version(connection, document)?;
         contents::add_content(connection, &external_content(change, label, &author))?;
@@ -158,7 +158,13 @@ fn take_in_external(connection: &Connection, change: &ExternalChange) -> Result<
     });
     append(
         connection,
-        &Act { document, at: change.at, actor: &author.id, action: "external-change-taken-in", details },
+        &Act {
+            document,
+            at: change.at,
+            actor: Actor::person(&author),
+            action: "external-change-taken-in",
+            details,
+        },
     )?;
     Ok(kept)
 }

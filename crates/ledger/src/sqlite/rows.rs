@@ -210,7 +210,7 @@ pub(super) fn extent_text(extent: Option<&Extent>) -> Option<String> {
 }
 
 fn author(row: &Row<'_>) -> rusqlite::Result<Author> {
-    Ok(Author { id: row.get("author_id")?, name: row.get("author_name")? })
+    Ok(Author::new(row.get::<_, String>("author_id")?, row.get::<_, String>("author_name")?))
 }
 
 /// A lookup that may find nothing.

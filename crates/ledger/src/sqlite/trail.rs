@@ -1,24 +1,54 @@
 //! Looking back, on SQLite: the audit trail and the walk over everything.
 
 use async_trait::async_trait;
-use model::audit::{CHAIN_START, Entry, hash_of};
-use model::{Digest, DocumentId};
-use rusqlite::{Connection, Row, params};
+use jiff::Timestamp;
+use model::audit::Entry;
+use model::{CompanyId, Digest, DocumentId, Label};
+use rusqlite::params;
 
-use super::SqliteLedger;
-use super::rows::{Stored, get};
-use crate::trail::{BlobRecord, Inconsistency, Totals};
+use super::rows::{Stored, get, ms};
+use super::{SqliteLedger, acts, audit};
+use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
 use crate::{Result, Trail};
 
 #[async_trait]
 impl Trail for SqliteLedger {
     async fn audit(&self, chain: &str, after: u64, limit: u32) -> Result<Vec<(Entry, Digest)>> {
         let chain = chain.to_owned();
-        self.read(move |connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT * FROM audit WHERE chain = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3",
+        self.read(move |connection| acts::chain(connection, &chain, (after, limit))).await
+    }
+
+    async fn chains(&self, company: Option<&CompanyId>, after: &str, limit: u32) -> Result<Vec<String>> {
+        let (company, after) = (company.cloned(), after.to_owned());
+        self.read(move |connection| acts::chains(connection, company.as_ref(), (&after, limit))).await
+    }
+
+    async fn find_acts(&self, page: &ActsPage) -> Result<Vec<(Entry, Digest)>> {
+        let page = page.clone();
+        self.read(move |connection| acts::find(connection, &page)).await
+    }
+
+    async fn anchor(&self, wish: &Anchoring) -> Result<Vec<Anchored>> {
+        let wish = *wish;
+        self.write(move |connection, _| audit::anchor(connection, &wish)).await
+    }
+
+    async fn receipt(&self, document: &DocumentId, label: Label) -> Result<Option<SaveReceipt>> {
+        let document = document.clone();
+        self.read(move |connection| acts::receipt(connection, &document, label)).await
+    }
+
+    async fn note_read_back(&self, noted: &ReadBack) -> Result<()> {
+        let noted = noted.clone();
+        self.write(move |connection, _| {
+            let before = noted.at.checked_sub(noted.spacing).unwrap_or(Timestamp::MIN);
+            let mut update = connection.prepare_cached(
+                "UPDATE blobs SET read_back_ms = ?2 WHERE digest = ?1 AND (read_back_ms IS NULL OR read_back_ms <= ?3)",
             )?;
-            Ok(query.query_map(params![chain, after, limit], entry)?.collect::<rusqlite::Result<_>>()?)
+            for digest in &noted.digests {
+                update.execute(params![Stored(*digest), ms(noted.at), ms(before)])?;
+            }
+            Ok(())
         })
         .await
     }
@@ -59,7 +89,7 @@ impl Trail for SqliteLedger {
                     found.push(Inconsistency { invariant, what: row? });
                 }
             }
-            broken_chains(connection, &mut found)?;
+            acts::check(connection, &mut found)?;
             Ok(found)
         })
         .await
@@ -83,18 +113,6 @@ impl Trail for SqliteLedger {
         })
         .await
     }
-}
-
-fn entry(row: &Row<'_>) -> rusqlite::Result<(Entry, Digest)> {
-    let entry = Entry {
-        chain: row.get("chain")?,
-        sequence: row.get("sequence")?,
-        at: get(row, "at_ms")?,
-        actor: row.get("actor")?,
-        action: row.get("action")?,
-        details: row.get("details")?,
-    };
-    Ok((entry, get(row, "hash")?))
 }
 
 /// What no row may say. Each query returns one sentence per violation.
@@ -146,34 +164,3 @@ const CHECKS: [(&str, &str); 10] = [
          WHERE (SELECT count(*) FROM keys k WHERE k.document = d.id AND k.mode = 'edit' AND k.base_version IS NOT NULL) > d.key_counter",
     ),
 ];
-
-/// Every document's chain, from its first entry to the end its row names.
-fn broken_chains(connection: &Connection, found: &mut Vec<Inconsistency>) -> Result<()> {
-    let mut query = connection.prepare("SELECT * FROM audit ORDER BY chain, sequence")?;
-    let mut rows = query.query([])?;
-    let mut ends: std::collections::HashMap<String, (u64, Digest, bool)> = std::collections::HashMap::new();
-    while let Some(row) = rows.next()? {
-        let (entry, hash) = entry(row)?;
-        let end = ends.entry(entry.chain.clone()).or_insert((0, CHAIN_START, true));
-        let holds = entry.sequence == end.0 + 1 && hash_of(&end.1, &entry) == hash;
-        if end.2 && !holds {
-            let what =
-                format!("the audit chain of {} does not hold at entry {}", entry.chain, entry.sequence);
-            found.push(Inconsistency { invariant: "audit-chain", what });
-        }
-        *end = (entry.sequence, hash, end.2 && holds);
-    }
-    let mut query = connection.prepare("SELECT id, audit_sequence, audit_hash FROM documents")?;
-    let mut rows = query.query([])?;
-    while let Some(row) = rows.next()? {
-        let (id, sequence): (String, u64) = (row.get(0)?, row.get(1)?);
-        let hash: Stored<Digest> = row.get(2)?;
-        let end = ends.get(&id).map_or((0, CHAIN_START), |end| (end.0, end.1));
-        if end != (sequence, hash.0) {
-            let what =
-                format!("the audit chain of {id} ends at entry {}, its document says {sequence}", end.0);
-            found.push(Inconsistency { invariant: "audit-chain", what });
-        }
-    }
-    Ok(())
-}

@@ -8,6 +8,8 @@ fn a_step_waits_three_seconds_for_the_writer_unless_told_otherwise() {
     assert_eq!(options.wait_max, std::time::Duration::from_secs(3));
 }
 
+mod tampering;
+
 mod contract {
     use std::sync::Arc;
 

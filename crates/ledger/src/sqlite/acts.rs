@@ -1,0 +1,157 @@
+//! Finding entries of the audit trail on SQLite, and the check of all of it.
+
+use model::audit::Entry;
+use model::trail::{Checker, Flaw, Verdict, chain_of};
+use model::{CompanyId, Digest, DocumentId, Label};
+use rusqlite::{Connection, Row, params};
+
+use super::rows::{self, CONTENT_COLUMNS, Stored, get, get_optional, optional, optional_ms};
+use crate::Result;
+use crate::trail::{ActsOf, ActsPage, Inconsistency, SaveReceipt};
+
+pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<(Entry, Digest)> {
+    let entry = Entry {
+        chain: row.get("chain")?,
+        sequence: row.get("sequence")?,
+        at: get(row, "at_ms")?,
+        actor: row.get("actor")?,
+        from: row.get("came_from")?,
+        action: row.get("action")?,
+        outcome: row.get("outcome")?,
+        details: row.get("details")?,
+    };
+    Ok((entry, get(row, "hash")?))
+}
+
+pub(super) fn chain(connection: &Connection, chain: &str, page: (u64, u32)) -> Result<Vec<(Entry, Digest)>> {
+    let mut query = connection.prepare_cached(
+        "SELECT * FROM audit WHERE chain = ?1 AND sequence > ?2 ORDER BY sequence LIMIT ?3",
+    )?;
+    Ok(query.query_map(params![chain, page.0, page.1], entry)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// A chain belongs to whom its first entry says, also when its document is long gone. Looks each chain up by itself: there are
+/// far more entries than chains.
+pub(super) fn chains(
+    connection: &Connection,
+    company: Option<&CompanyId>,
+    (after, limit): (&str, u32),
+) -> Result<Vec<String>> {
+    let mut query = connection.prepare_cached(
+        "WITH RECURSIVE hop (chain) AS (
+             SELECT min(chain) FROM audit WHERE chain > ?1
+             UNION ALL SELECT (SELECT min(a.chain) FROM audit a WHERE a.chain > hop.chain) FROM hop WHERE hop.chain IS NOT NULL)
+         SELECT chain FROM hop WHERE chain IS NOT NULL AND (?2 IS NULL OR ?2 =
+             (SELECT a.company FROM audit a WHERE a.chain = hop.chain ORDER BY a.sequence LIMIT 1)) LIMIT ?3",
+    )?;
+    let company = company.map(CompanyId::as_str);
+    Ok(query.query_map(params![after, company, limit], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+}
+
+const FILTER: &str = "(?2 IS NULL OR actor = ?2) AND (?3 IS NULL OR action = ?3)
+    AND (?4 IS NULL OR at_ms >= ?4) AND (?5 IS NULL OR at_ms < ?5)";
+
+pub(super) fn find(connection: &Connection, page: &ActsPage) -> Result<Vec<(Entry, Digest)>> {
+    let (since, until) = (optional_ms(page.since), optional_ms(page.until));
+    let sequence = page.after.as_ref().map_or(0, |after| after.sequence);
+    let rows = match &page.of {
+        ActsOf::Document(document) => connection
+            .prepare_cached(&format!(
+                "SELECT * FROM audit WHERE chain = ?1 AND {FILTER} AND sequence > ?6 ORDER BY sequence LIMIT ?7"
+            ))?
+            .query_map(
+                params![document.as_str(), page.actor, page.action, since, until, sequence, page.limit],
+                entry,
+            )?
+            .collect::<rusqlite::Result<_>>()?,
+        ActsOf::Company(company) => connection
+            .prepare_cached(&format!(
+                "SELECT * FROM audit WHERE company = ?1 AND {FILTER} AND (at_ms, chain, sequence) > (?6, ?7, ?8)
+                 ORDER BY at_ms, chain, sequence LIMIT ?9"
+            ))?
+            .query_map(
+                params![
+                    company.as_str(),
+                    page.actor,
+                    page.action,
+                    since,
+                    until,
+                    page.after.as_ref().map_or(i64::MIN, |after| after.at.as_millisecond()),
+                    page.after.as_ref().map_or("", |after| after.chain.as_str()),
+                    sequence,
+                    page.limit
+                ],
+                entry,
+            )?
+            .collect::<rusqlite::Result<_>>()?,
+    };
+    Ok(rows)
+}
+
+pub(super) fn receipt(
+    connection: &Connection,
+    document: &DocumentId,
+    label: Label,
+) -> Result<Option<SaveReceipt>> {
+    let place = params![document.as_str(), label.version, label.checkpoint];
+    let query = format!(
+        "SELECT b.read_back_ms, {CONTENT_COLUMNS} WHERE c.document = ?1 AND c.version = ?2 AND c.checkpoint = ?3"
+    );
+    let found = connection
+        .prepare_cached(&query)?
+        .query_row(place, |row| Ok((rows::content(row)?, get_optional(row, "read_back_ms")?)));
+    let Some((content, read_back_at)) = optional(found)? else { return Ok(None) };
+    let found = connection
+        .prepare_cached(
+            "SELECT * FROM audit WHERE chain = ?1 AND json_extract(details, '$.label') = ?2 ORDER BY sequence LIMIT 1",
+        )?
+        .query_row(params![document.as_str(), label.to_string()], entry);
+    Ok(Some(SaveReceipt { content, read_back_at, act: optional(found)? }))
+}
+
+/// Every chain from its first entry, against its anchors, and against the end that its document or company names.
+pub(super) fn check(connection: &Connection, found: &mut Vec<Inconsistency>) -> Result<()> {
+    let mut checker = Checker::default();
+    for chains in ["chain GLOB 'company:*'", "chain NOT GLOB 'company:*'"] {
+        let mut query =
+            connection.prepare(&format!("SELECT * FROM audit WHERE {chains} ORDER BY chain, sequence"))?;
+        let mut rows = query.query([])?;
+        while let Some(row) = rows.next()? {
+            let (entry, hash) = entry(row)?;
+            checker.read(&entry, hash);
+        }
+    }
+    let verdict = checker.finish(|_| true);
+    found.extend(verdict.flaws.iter().map(|flaw| Inconsistency {
+        invariant: match flaw {
+            Flaw::Broken { .. } => "audit-chain",
+            _ => "audit-anchor",
+        },
+        what: flaw.to_string(),
+    }));
+    let of_documents = connection.prepare("SELECT id, audit_sequence, audit_hash FROM documents")?;
+    check_ends(of_documents, &verdict, found, |id| Some(id.to_owned()))?;
+    let of_companies = connection.prepare("SELECT id, audit_sequence, audit_hash FROM companies")?;
+    check_ends(of_companies, &verdict, found, |id| CompanyId::parse(id).ok().map(|id| chain_of(&id)))
+}
+
+fn check_ends(
+    mut query: rusqlite::Statement<'_>,
+    verdict: &Verdict,
+    found: &mut Vec<Inconsistency>,
+    chain_of: impl Fn(&str) -> Option<String>,
+) -> Result<()> {
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let (id, sequence): (String, u64) = (row.get(0)?, row.get(1)?);
+        let hash: Stored<Digest> = row.get(2)?;
+        let chain = chain_of(&id).unwrap_or(id);
+        let end = verdict.ends.get(&chain);
+        let ends_at = end.map_or(0, |end| end.sequence);
+        if ends_at != sequence || end.is_some_and(|end| end.hash != hash.0) {
+            let what = format!("the audit chain of {chain} ends at entry {ends_at}, its row says {sequence}");
+            found.push(Inconsistency { invariant: "audit-chain", what });
+        }
+    }
+    Ok(())
+}
