@@ -72,6 +72,8 @@ pub enum Permission {
     View,
     /// Open for editing, upload.
     Edit,
+    /// Read who did what, from where.
+    Audit,
     /// Make companies and projects.
     Administer,
 }
@@ -85,6 +87,7 @@ pub fn may(caller: &Caller, permission: Permission, company: &CompanyId) -> bool
     let role_allows = match permission {
         Permission::View => true,
         Permission::Edit => matches!(caller.role, Role::Editor | Role::Admin),
+        Permission::Audit => matches!(caller.role, Role::Regulator | Role::Admin),
         Permission::Administer => caller.role == Role::Admin,
     };
     is_theirs && role_allows
@@ -108,12 +111,13 @@ mod tests {
     fn roles_allow_what_they_should_and_nothing_else() {
         let acme = CompanyId::parse("acme").unwrap();
         for (role, word) in Role::ALL {
-            let allowed = [Permission::View, Permission::Edit, Permission::Administer]
+            let allowed = [Permission::View, Permission::Edit, Permission::Audit, Permission::Administer]
                 .map(|permission| may(&caller(role, &["acme"]), permission, &acme));
             let expected = match role {
-                Role::Admin => [true, true, true],
-                Role::Editor => [true, true, false],
-                _ => [true, false, false],
+                Role::Admin => [true, true, true, true],
+                Role::Editor => [true, true, false, false],
+                Role::Regulator => [true, false, true, false],
+                _ => [true, false, false, false],
             };
             assert_eq!(allowed, expected, "{word}");
             assert_eq!(Role::parse(word), Some(role));
@@ -123,7 +127,7 @@ mod tests {
     #[test]
     fn nobody_touches_another_companys_data() {
         let other = CompanyId::parse("other").unwrap();
-        for permission in [Permission::View, Permission::Edit, Permission::Administer] {
+        for permission in [Permission::View, Permission::Edit, Permission::Audit, Permission::Administer] {
             assert!(!may(&caller(Role::Admin, &["acme"]), permission, &other));
         }
     }

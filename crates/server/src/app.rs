@@ -21,6 +21,7 @@ use crate::clock::{Clock, Random, SystemClock, SystemRandom};
 use crate::config::Config;
 use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
+use crate::read_backs::ReadBacks;
 use crate::saving::{Entries, Jobs};
 
 /// The embedded ledger, in the data folder.
@@ -60,6 +61,8 @@ pub struct App {
     pub jobs: Jobs,
     /// Who came into which session.
     pub entries: Entries,
+    /// Blobs that were read back whole and of which the ledger does not know yet.
+    pub read_backs: Arc<ReadBacks>,
     /// Downloads and checks at once.
     pub fetching: Arc<Semaphore>,
     /// Since when this process works.
@@ -230,6 +233,7 @@ impl App {
             publications: Lanes::new(settings)?,
             jobs: Jobs::default(),
             entries: Entries::default(),
+            read_backs: Arc::default(),
             fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),
             started_at: parts.clock.now(),
             recovery_wanted: Notify::new(),

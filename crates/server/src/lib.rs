@@ -5,6 +5,7 @@
 //! signal. Only [`app`] names an adapter. ARCHITECTURE.md has the map and a walk through a save.
 
 pub mod app;
+pub mod auditing;
 pub mod changing;
 pub mod cli;
 pub mod clock;
@@ -15,6 +16,7 @@ pub mod http;
 pub mod incoming;
 pub mod opening;
 mod patience;
+pub mod read_backs;
 pub mod recovering;
 pub mod saving;
 pub mod service;

@@ -83,6 +83,7 @@ impl Service {
         // The last saves announced themselves to a listener that may not have had its turn yet.
         recovering::publish_owed(&self.app).await;
         left += drained(&self.app.publications, deadline).await;
+        recovering::anchor_all(&self.app).await;
         self.stop.cancel();
         for task in self.background {
             task.abort();

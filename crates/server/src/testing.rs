@@ -204,7 +204,7 @@ pub(crate) fn place(document: &Document) -> vault::tree::Place {
 }
 
 pub(crate) fn author(id: &str) -> Author {
-    Author { id: id.to_owned(), name: format!("User {id}") }
+    Author::new(id, format!("User {id}"))
 }
 
 /// Delivers a callback; `None` if the connection was closed unanswered.

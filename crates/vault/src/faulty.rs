@@ -47,7 +47,7 @@ fn injected() -> VaultError {
 }
 
 macro_rules! faulty {
-    ($port:ident for $wrapper:ident as $prefix:literal { $(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)* }) => {
+    ($port:ident for $wrapper:ident as $prefix:literal { $(fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty;)* } $($infallible:tt)*) => {
         #[async_trait]
         impl $port for $wrapper {
             $(async fn $name(&self, $($arg: $type),*) -> Result<$result> {
@@ -57,6 +57,8 @@ macro_rules! faulty {
                     Fault::After => self.inner.$name($($arg),*).await.and_then(|_| Err(injected())),
                 }
             })*
+
+            $($infallible)*
         }
     };
 }
@@ -67,7 +69,7 @@ faulty!(Vault for FaultyVault as "vault" {
     fn size_of(digest: &Digest) -> Option<u64>;
     fn list(after: Option<&Digest>, limit: usize) -> Vec<StoredBlob>;
     fn probe() -> ();
-});
+} fn kind(&self) -> &'static str { self.inner.kind() });
 
 faulty!(Tree for FaultyTree as "tree" {
     fn publish(publication: &Publication, content: BlobReader) -> Option<Replaced>;

@@ -41,6 +41,8 @@ pub trait Vault: Send + Sync {
     async fn size_of(&self, digest: &Digest) -> Result<Option<u64>>;
     /// Blobs in order of digest, from the one after `after`.
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>>;
+    /// What kind of store it is, in a word: for receipts.
+    fn kind(&self) -> &'static str;
     /// Proves that the vault takes writes now, at the same durability as `put`.
     async fn probe(&self) -> Result<()>;
 }

@@ -102,6 +102,10 @@ impl LocalVault {
 
 #[async_trait]
 impl Vault for LocalVault {
+    fn kind(&self) -> &'static str {
+        "local"
+    }
+
     async fn put(&self, spooled: &Spooled, sidecar: &Sidecar) -> Result<()> {
         let (disk, spooled, word) = (Arc::clone(&self.disk), spooled.clone(), sidecar.to_word());
         run_blocking("store a blob", move || disk.put(&spooled, &word)).await

@@ -51,6 +51,10 @@ fn reader(bytes: &Bytes, range: Range<u64>) -> BlobReader {
 
 #[async_trait]
 impl Vault for MemoryVault {
+    fn kind(&self) -> &'static str {
+        "memory"
+    }
+
     async fn put(&self, spooled: &Spooled, sidecar: &Sidecar) -> Result<()> {
         let mut bytes = Vec::new();
         spooled.reader()?.read_to_end(&mut bytes).map_err(VaultError::unavailable("store a blob"))?;

@@ -1,5 +1,6 @@
 //! The command line. Data goes to stdout, everything else to stderr; exit codes are honest.
 
+mod audit;
 mod check;
 mod config;
 mod demo;
@@ -45,6 +46,9 @@ enum Command {
     Demo(demo::Arguments),
     /// Prove that every promise still holds. May run beside the service.
     Verify(verify::Arguments),
+    /// Export the audit trail, or check an exported one.
+    #[command(subcommand)]
+    Audit(audit::Command),
     /// Mend what `verify` names mendable: published tree, owed work, blobs no row names. Needs the service stopped.
     Repair(repair::Arguments),
     /// Test configuration, storage, clock, secrets and both directions by playing a whole editing session.
@@ -81,6 +85,10 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         None | Some(Command::Serve) => serve::run(load(file)?).await,
         Some(Command::Demo(arguments)) => demo::run(arguments).await,
         Some(Command::Verify(arguments)) => verify::run(load(file)?, arguments).await,
+        Some(Command::Audit(audit::Command::Export(arguments))) => {
+            audit::export(load(file)?, arguments).await
+        }
+        Some(Command::Audit(audit::Command::Verify(arguments))) => audit::verify(&arguments),
         Some(Command::Repair(arguments)) => repair::run(load(file)?, arguments).await,
         Some(Command::Doctor(arguments)) => doctor::run(load(file)?, arguments).await,
         Some(Command::Check(arguments)) => check::run(&arguments),

@@ -71,6 +71,8 @@ pub struct Server {
     pub upload_bytes_max: u64,
     /// Connections at once; more wait.
     pub connections_max: usize,
+    /// The header in which a proxy tells the client's address; none is believed if there is no such proxy.
+    pub client_address_header: Option<http::HeaderName>,
 }
 
 /// The other side.
@@ -293,6 +295,10 @@ fn read_server(section: &mut Section<'_>) -> Option<Server> {
         environment,
         upload_bytes_max: section.whole("upload_mib_max", 100, (1, 10_240)) * MIB,
         connections_max: usize::try_from(section.whole("connections_max", 4096, (16, 1_000_000))).ok()?,
+        client_address_header: section.parse("client_address_header", None, |text| match text {
+            "" => Ok(None),
+            name => name.parse().map(Some).map_err(|_| format!("is `{name}`, which is no header name")),
+        }),
     })
 }
 

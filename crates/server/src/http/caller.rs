@@ -85,7 +85,7 @@ impl Session {
 
     /// The caller as an author.
     pub fn author(&self) -> Author {
-        Author { id: self.0.id.clone(), name: self.0.name.clone() }
+        Author::new(&self.0.id, &self.0.name)
     }
 }
 

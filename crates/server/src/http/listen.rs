@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
+use super::address::Peer;
 use super::answer::CloseConnection;
 
 /// A request's head must be here by then; an idle connection is closed by then.
@@ -67,12 +68,12 @@ async fn accept(listener: TcpListener, connections_max: usize, router: Router, s
             () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, peer)) = accepted else {
             // Out of file handles, most likely: others must end before new ones can begin.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let connection = serve(stream, router.clone());
+        let connection = serve(stream, Peer(peer.ip()), router.clone());
         let watched = graceful.watch(connection);
         tokio::spawn(async move {
             // Broken connections are the client's affair; a closed one was meant to be.
@@ -88,12 +89,14 @@ type Connection<S> = hyper::server::conn::http1::Connection<TokioIo<TcpStream>, 
 
 fn serve(
     stream: TcpStream,
+    peer: Peer,
     router: Router,
 ) -> Connection<
     impl hyper::service::Service<Request<Incoming>, Response = Response<Body>, Error = Closed, Future: Send>,
 > {
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
         let router = router.clone();
         async move {
             let response: Result<_, Infallible> = router.oneshot(request.map(Body::new)).await;

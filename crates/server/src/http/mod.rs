@@ -3,7 +3,9 @@
 //! Every route stands in [`routes`] on one screen; every status is chosen in [`answer`]. A handler never runs a flow
 //! that changes something inside its own future: the client may hang up, and the future is dropped.
 
+mod address;
 mod answer;
+mod audit;
 mod bytes;
 mod callbacks;
 mod caller;

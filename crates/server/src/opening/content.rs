@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use ledger::documents::{Content, Document};
 use model::{Digest, Label};
@@ -12,6 +13,7 @@ use vault::read_verified;
 
 use super::OpenError;
 use crate::app::App;
+use crate::read_backs::Noting;
 
 /// A version or checkpoint; the head if none is named.
 pub async fn version(app: &App, document: &Document, label: Option<Label>) -> Result<Content, OpenError> {
@@ -29,5 +31,14 @@ pub async fn read(
 ) -> Result<Pin<Box<dyn AsyncRead + Send>>, OpenError> {
     let is_whole = range.is_none();
     let opened = app.vault.open(digest, range).await?;
-    Ok(if is_whole { Box::pin(read_verified(opened.reader, *digest)) } else { opened.reader })
+    if !is_whole {
+        return Ok(opened.reader);
+    }
+    Ok(Box::pin(Noting {
+        reader: Box::pin(read_verified(opened.reader, *digest)),
+        left_bytes: opened.size_bytes,
+        digest: *digest,
+        at: app.now(),
+        read_backs: Arc::clone(&app.read_backs),
+    }))
 }

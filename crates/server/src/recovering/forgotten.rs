@@ -96,6 +96,7 @@ pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -
         return Ok(());
     }
     read_back(app, &spooled.digest).await?;
+    app.read_backs.note(spooled.digest, app.now());
     if !lies_there_still(app, key, &spooled.digest).await? {
         telemetry::forgotten_ended("replaced");
         return Ok(());

@@ -5,7 +5,8 @@
 //! 2. [`publishing`]: publish what the tree owes;
 //! 3. [`forgotten`]: collect the files the Document Server could not deliver;
 //! 4. [`keys`]: ask about keys whose final save nobody heard us answer, and retire those the server is done with;
-//! 5. [`strays`], after the start: adopt blobs no row names (a ledger restored from an older backup).
+//! 5. [`anchoring`]: anchor the audit chains that moved, note which blobs were read back;
+//! 6. [`strays`], after the start: adopt blobs no row names (a ledger restored from an older backup).
 //!
 //! Between rounds it listens: a settled save is published at once, and somebody who waits to open a document whose key
 //! is finished does not wait for the timer.
@@ -13,6 +14,7 @@
 //! Guarantees: running a round twice changes nothing the second time; one part that fails does not keep the others
 //! from running. Does not do: decide. The commit decides, as for every save.
 
+mod anchoring;
 mod forgotten;
 mod keys;
 mod publishing;
@@ -30,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 use crate::telemetry::{self, report};
 
+use anchoring::Spacing;
 pub(crate) use publishing::{Occasion, publish};
 pub(crate) use strays::{AgeMin, adopt, find as find_strays};
 
@@ -98,6 +101,8 @@ pub async fn round(app: &Arc<App>) -> bool {
         is_whole &= part("forgotten", forgotten::collect_all(app)).await;
         is_whole &= part("keys", keys::settle(app)).await;
     }
+    is_whole &= part("anchors", anchoring::anchor(app, Spacing::Minute)).await;
+    is_whole &= part("read-backs", anchoring::note_read_backs(app)).await;
     telemetry::recovery_round_ended(if is_whole { "whole" } else { "partial" });
     is_whole
 }
@@ -105,6 +110,11 @@ pub async fn round(app: &Arc<App>) -> bool {
 /// Publishes all that is owed, as far as it can be done now.
 pub(crate) async fn publish_owed(app: &Arc<App>) -> bool {
     part("publications", publishing::publish_owed(app)).await
+}
+
+/// Anchors all that moved: the last act before the service stops.
+pub(crate) async fn anchor_all(app: &App) -> bool {
+    part("anchors", anchoring::anchor(app, Spacing::None)).await
 }
 
 async fn part(name: &'static str, work: impl Future<Output = Result<(), RecoveryError>>) -> bool {

@@ -1,7 +1,7 @@
 //! Verifying: proves at rest that every promise still holds, and mends what can be mended.
 //!
-//! Guarantees: [`verify`] changes nothing and may run beside the service; with every byte read, a single flipped bit of
-//! a stored blob is found. [`repair`] only adds (adopted blobs, publications) and never removes a content.
+//! Guarantees: [`verify`] changes nothing but the times when blobs were last read back, and may run beside the service; with
+//! every byte read, a single flipped bit of a stored blob is found. [`repair`] only adds (adopted blobs, publications) and never removes a content.
 //! Does not do: ask the Document Server (`doctor` and the recovery rounds do).
 
 mod repair;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use ledger::documents::Document;
+use ledger::trail::ReadBack;
 use model::Digest;
 use tokio::io::AsyncReadExt as _;
 use vault::tree::Place;
@@ -11,6 +13,7 @@ use vault::{VaultError, read_verified};
 use super::{Mendable, Progress, ReadData, Report, VerifyError};
 use crate::app::App;
 use crate::recovering::find_strays;
+use crate::telemetry::report as report_of;
 
 const PAGE: u32 = 1000;
 
@@ -54,6 +57,7 @@ async fn check_blobs(
         let page = app.ledger.blobs(after.as_ref(), PAGE).await?;
         let Some(last) = page.last() else { return Ok(()) };
         after = Some(last.digest);
+        let mut whole = Vec::new();
         for blob in page {
             report.blobs += 1;
             match app.vault.size_of(&blob.digest).await? {
@@ -67,7 +71,9 @@ async fn check_blobs(
                 }
                 Some(size) if read_data == ReadData::Yes => {
                     report.bytes_read += size;
-                    if !reads_back(app, &blob.digest).await? {
+                    if reads_back(app, &blob.digest).await? {
+                        whole.push(blob.digest);
+                    } else {
                         report.found("blob-whole", format!("blob {} is damaged", blob.digest), Mendable::No);
                     }
                 }
@@ -75,6 +81,17 @@ async fn check_blobs(
             }
             progress.advance();
         }
+        note(app, whole).await;
+    }
+}
+
+/// For receipts. A running service may be writing; then they tell of an older time.
+async fn note(app: &App, digests: Vec<Digest>) {
+    let noted = ReadBack { digests, at: app.now(), spacing: SignedDuration::ZERO };
+    if !noted.digests.is_empty()
+        && let Err(cause) = app.ledger.note_read_back(&noted).await
+    {
+        tracing::warn!(error = %report_of(&cause), "it could not be noted that blobs were read back");
     }
 }
 

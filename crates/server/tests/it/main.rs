@@ -7,6 +7,7 @@
 )]
 
 mod access;
+mod audit;
 mod changing;
 mod cli;
 mod content;
