@@ -3,7 +3,7 @@
 use crate::Tree;
 
 /// What a folder of the server may not mention, with the reason.
-const FORBIDDEN: [(&str, &[&str], &str); 8] = [
+const FORBIDDEN: [(&str, &[&str], &str); 9] = [
     (
         "saving/",
         &["crate::opening", "crate::recovering", "crate::verifying", "crate::http", "crate::cli"],
@@ -17,6 +17,18 @@ const FORBIDDEN: [(&str, &[&str], &str); 8] = [
     // Recovery runs the very recipe of a save: there is no second path for the rare case.
     ("recovering/", &["crate::opening", "crate::verifying", "crate::http", "crate::cli"], FLOWS),
     ("verifying/", &["crate::opening", "crate::saving", "crate::http", "crate::cli"], FLOWS),
+    (
+        "comparing/",
+        &[
+            "crate::opening",
+            "crate::saving",
+            "crate::recovering",
+            "crate::verifying",
+            "crate::http",
+            "crate::cli",
+        ],
+        FLOWS,
+    ),
     (
         "auditing/",
         &[

@@ -65,6 +65,8 @@ pub struct App {
     pub read_backs: Arc<ReadBacks>,
     /// Downloads and checks at once.
     pub fetching: Arc<Semaphore>,
+    /// Comparisons at once.
+    pub comparisons: Arc<Semaphore>,
     /// Since when this process works.
     pub started_at: Timestamp,
     /// Wakes the recovery loop before its time.
@@ -235,6 +237,7 @@ impl App {
             entries: Entries::default(),
             read_backs: Arc::default(),
             fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),
+            comparisons: Arc::new(Semaphore::new(crate::comparing::PARALLEL_MAX)),
             started_at: parts.clock.now(),
             recovery_wanted: Notify::new(),
             stopping: CancellationToken::new(),

@@ -9,6 +9,7 @@ pub mod auditing;
 pub mod changing;
 pub mod cli;
 pub mod clock;
+pub mod comparing;
 pub mod config;
 mod console;
 pub mod editors;

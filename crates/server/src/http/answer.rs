@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::changing::ChangeError;
+use crate::comparing::CompareError;
 use crate::editors::onlyoffice::{CallbackRefused, TokenRefused};
 use crate::opening::{OpenError, StreamRefused};
 use crate::saving::Reply;
@@ -282,6 +283,24 @@ impl From<StreamRefused> for Problem {
                 "The session of this key is over; its result is stored.",
                 "Ask for a fresh editor configuration: it opens the newest version.",
             ),
+        }
+    }
+}
+
+impl From<CompareError> for Problem {
+    fn from(error: CompareError) -> Self {
+        match error {
+            CompareError::NotFound => Self::not_found(),
+            CompareError::Busy => Self::unavailable("Too many contents are being compared right now."),
+            CompareError::NotComparable(cause) => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                Code::BadRequest,
+                format!("These contents cannot be compared: {cause}."),
+                "Compare two documents, two workbooks, two presentations or two texts.",
+            ),
+            CompareError::Ledger(cause) => Self::store(&cause),
+            CompareError::Vault(cause) => Self::store(&cause),
+            CompareError::Interrupted => Self::unavailable("The comparison was interrupted."),
         }
     }
 }

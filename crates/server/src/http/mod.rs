@@ -11,6 +11,7 @@ mod callbacks;
 mod caller;
 mod changes;
 mod companies;
+mod comparisons;
 mod documents;
 mod extract;
 mod health;

@@ -18,7 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::Problem;
-use super::{audit, callbacks, changes, companies, documents, health, kept, operations, stream};
+use super::{audit, callbacks, changes, companies, comparisons, documents, health, kept, operations, stream};
 use crate::app::App;
 use crate::console;
 
@@ -60,6 +60,7 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(documents::list_versions))
         .routes(routes!(documents::read_content, changes::replace_content))
         .routes(routes!(documents::configure_editor))
+        .routes(routes!(comparisons::compare_contents))
         .routes(routes!(audit::list_document_acts))
         .routes(routes!(audit::list_company_acts))
         .routes(routes!(audit::show_receipt))

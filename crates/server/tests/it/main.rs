@@ -10,6 +10,7 @@ mod access;
 mod audit;
 mod changing;
 mod cli;
+mod comparing;
 mod content;
 mod demo;
 mod hostile;
