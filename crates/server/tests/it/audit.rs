@@ -231,6 +231,9 @@ async fn exported(arguments: &'static [&'static str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// What is done to the lines, and how.
+type Manipulation = (&'static str, fn(&mut Vec<Value>));
+
 /// The lines after a manipulation, with a last line that fits.
 fn changed(text: &str, change: impl Fn(&mut Vec<Value>)) -> String {
     let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -254,7 +257,7 @@ async fn an_exported_trail_is_sound_and_every_manipulation_is_found() {
 
     let cut = text.trim_end().rsplit_once('\n').unwrap().0;
     assert!(!bench.is_sound(&format!("{cut}\n")), "the file was cut off");
-    let manipulations: [(&str, fn(&mut Vec<Value>)); 9] = [
+    let manipulations: [Manipulation; 9] = [
         ("the end of a chain was cut off", |lines| {
             lines.retain(|line| line["chain"] != "one" || line["sequence"].as_u64().unwrap() < 3)
         }),
