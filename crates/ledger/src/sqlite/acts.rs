@@ -48,44 +48,42 @@ pub(super) fn chains(
     Ok(query.query_map(params![after, company, limit], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }
 
-const FILTER: &str = "(?2 IS NULL OR actor = ?2) AND (?3 IS NULL OR action = ?3)
-    AND (?4 IS NULL OR at_ms >= ?4) AND (?5 IS NULL OR at_ms < ?5)";
-
 pub(super) fn find(connection: &Connection, page: &ActsPage) -> Result<Vec<(Entry, Digest)>> {
+    match &page.of {
+        ActsOf::Document(document) => of_document(connection, document, page),
+        ActsOf::Company(company) => of_company(connection, company, page),
+    }
+}
+
+fn of_document(
+    connection: &Connection,
+    document: &DocumentId,
+    page: &ActsPage,
+) -> Result<Vec<(Entry, Digest)>> {
+    let mut query = connection.prepare_cached(
+        "SELECT * FROM audit WHERE chain = ?1 AND (?2 IS NULL OR actor = ?2) AND (?3 IS NULL OR action = ?3)
+         AND (?4 IS NULL OR at_ms >= ?4) AND (?5 IS NULL OR at_ms < ?5) AND sequence > ?6 ORDER BY sequence LIMIT ?7",
+    )?;
     let (since, until) = (optional_ms(page.since), optional_ms(page.until));
-    let sequence = page.after.as_ref().map_or(0, |after| after.sequence);
-    let rows = match &page.of {
-        ActsOf::Document(document) => connection
-            .prepare_cached(&format!(
-                "SELECT * FROM audit WHERE chain = ?1 AND {FILTER} AND sequence > ?6 ORDER BY sequence LIMIT ?7"
-            ))?
-            .query_map(
-                params![document.as_str(), page.actor, page.action, since, until, sequence, page.limit],
-                entry,
-            )?
-            .collect::<rusqlite::Result<_>>()?,
-        ActsOf::Company(company) => connection
-            .prepare_cached(&format!(
-                "SELECT * FROM audit WHERE company = ?1 AND {FILTER} AND (at_ms, chain, sequence) > (?6, ?7, ?8)
-                 ORDER BY at_ms, chain, sequence LIMIT ?9"
-            ))?
-            .query_map(
-                params![
-                    company.as_str(),
-                    page.actor,
-                    page.action,
-                    since,
-                    until,
-                    page.after.as_ref().map_or(i64::MIN, |after| after.at.as_millisecond()),
-                    page.after.as_ref().map_or("", |after| after.chain.as_str()),
-                    sequence,
-                    page.limit
-                ],
-                entry,
-            )?
-            .collect::<rusqlite::Result<_>>()?,
-    };
-    Ok(rows)
+    let after = page.after.as_ref().map_or(0, |after| after.sequence);
+    let values = params![document.as_str(), page.actor, page.action, since, until, after, page.limit];
+    Ok(query.query_map(values, entry)?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Time is a range of the index, so that a day costs a day and not the years before it.
+fn of_company(connection: &Connection, company: &CompanyId, page: &ActsPage) -> Result<Vec<(Entry, Digest)>> {
+    let mut query = connection.prepare_cached(
+        "SELECT * FROM audit WHERE company = ?1 AND (?2 IS NULL OR actor = ?2) AND (?3 IS NULL OR action = ?3)
+         AND (at_ms, chain, sequence) > (?4, ?5, ?6) AND at_ms < ?7 ORDER BY at_ms, chain, sequence LIMIT ?8",
+    )?;
+    let since = optional_ms(page.since).unwrap_or(i64::MIN);
+    let after =
+        page.after.as_ref().map(|after| (after.at.as_millisecond(), after.chain.as_str(), after.sequence));
+    // No chain is called nothing: this lies before all entries of that time.
+    let (at, chain, sequence) = after.filter(|after| after.0 >= since).unwrap_or((since, "", 0));
+    let until = optional_ms(page.until).unwrap_or(i64::MAX);
+    let values = params![company.as_str(), page.actor, page.action, at, chain, sequence, until, page.limit];
+    Ok(query.query_map(values, entry)?.collect::<rusqlite::Result<_>>()?)
 }
 
 pub(super) fn receipt(
@@ -103,7 +101,8 @@ pub(super) fn receipt(
     let Some((content, read_back_at)) = optional(found)? else { return Ok(None) };
     let found = connection
         .prepare_cached(
-            "SELECT * FROM audit WHERE chain = ?1 AND json_extract(details, '$.label') = ?2 ORDER BY sequence LIMIT 1",
+            "SELECT * FROM audit INDEXED BY audit_by_label WHERE chain = ?1 AND json_extract(details, '$.label') = ?2
+             ORDER BY sequence LIMIT 1",
         )?
         .query_row(params![document.as_str(), label.to_string()], entry);
     Ok(Some(SaveReceipt { content, read_back_at, act: optional(found)? }))
