@@ -93,6 +93,7 @@ macro_rules! contract_tests {
         $crate::contract_tests!(@ $make, trail, [
             acts_tell_who_did_what_from_where_and_what_came_of_it,
             a_new_document_is_anchored_at_once,
+            a_deleted_document_is_anchored_at_once,
             chains_that_moved_are_anchored_once_a_minute,
             more_chains_than_one_anchor_holds_take_several,
             acts_are_found_by_document_person_time_and_kind,

@@ -11,6 +11,7 @@ use model::trail::{Anchor, Checker, chain_of, is_company_chain};
 use model::{CompanyId, Digest, DocumentId, Label};
 
 use super::desk::{Desk, author};
+use crate::changes::ChangeRequest;
 use crate::documents::Document;
 use crate::keys::OpenRequest;
 use crate::trail::{ActPlace, ActsOf, ActsPage, Anchoring, ReadBack};
@@ -78,6 +79,20 @@ pub async fn a_new_document_is_anchored_at_once(desk: &Desk) {
     desk.document("two").await;
 
     assert_eq!(anchors(desk).await, [[("one".to_owned(), 1)], [("two".to_owned(), 1)]]);
+    desk.expect_consistent().await;
+}
+
+pub async fn a_deleted_document_is_anchored_at_once(desk: &Desk) {
+    let document = desk.document("one").await.id;
+    let (who, at, quiet_after) = (author("u7").calling_from("192.0.2.7"), desk.now(), SignedDuration::ZERO);
+    let request = ChangeRequest { document, who, knowledge: None, quiet_after, at };
+
+    desk.ledger.delete_document(&request).await.unwrap();
+
+    assert_eq!(anchors(desk).await, [[("one".to_owned(), 1)], [("one".to_owned(), 2)]]);
+    let (entry, _) = desk.ledger.audit("one", 1, 1).await.unwrap().remove(0);
+    let told = (entry.actor.as_str(), entry.from.as_str(), entry.action.as_str());
+    assert_eq!(told, ("u7", "192.0.2.7", "document-deleted"));
     desk.expect_consistent().await;
 }
 

@@ -233,7 +233,7 @@ fn settle_kept(connection: &Connection, number: u64, settling: &Settling<'_>) ->
         };
     };
     if let Some(document) = document {
-        let (document, actor) = (&document.0, settling.who.id.as_str());
+        let (document, actor) = (&document.0, Actor::person(settling.who));
         let details = json!({ "kept": number, "as": settling.as_what });
         append(connection, &Act { document, at: settling.at, actor, action: "kept-copy-settled", details })?;
     }

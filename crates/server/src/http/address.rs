@@ -3,11 +3,8 @@
 //! Guarantees: a header counts only if it was configured; what is written down is an address and nothing else.
 //! Does not do: decide anything. No permission depends on an address.
 
-use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
 use http::HeaderMap;
 use http::request::Parts;
 
@@ -21,14 +18,13 @@ pub(super) struct Peer(pub(super) IpAddr);
 #[derive(Debug, Clone)]
 pub(crate) struct ClientAddress(pub(crate) String);
 
-impl FromRequestParts<Arc<App>> for ClientAddress {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Infallible> {
+impl ClientAddress {
+    /// The address a request comes from.
+    pub(super) fn of(app: &App, parts: &Parts) -> Self {
         let told =
             app.config.server.client_address_header.as_ref().and_then(|name| told(&parts.headers, name));
         let peer = parts.extensions.get::<Peer>().map(|peer| peer.0);
-        Ok(Self(told.or(peer).map(|address| address.to_canonical().to_string()).unwrap_or_default()))
+        Self(told.or(peer).map(|address| address.to_canonical().to_string()).unwrap_or_default())
     }
 }
 

@@ -145,7 +145,8 @@ pub(super) async fn list_document_acts(
     QueryOf(query): QueryOf<ActsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let document = session.document(&app, &document, Permission::Audit).await?;
+    // Who deleted it is asked about most.
+    let document = session.document_or_deleted(&app, &document, Permission::Audit).await?;
     if wants_lines(&headers) {
         return Ok(export(app, Wanted::Document(document.id)));
     }

@@ -17,6 +17,7 @@ use model::{CompanyId, DocumentId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::address::ClientAddress;
 use super::answer::Problem;
 use crate::app::App;
 use crate::config::{Config, Secrets};
@@ -26,9 +27,9 @@ const COOKIE: &str = "saveguard_session";
 const PAGE_PURPOSE: &str = "page";
 const CLOCK_TOLERANCE_SECONDS: i64 = 60;
 
-/// Somebody with a valid token or cookie.
+/// Somebody with a valid token or cookie, and where they call from.
 #[derive(Debug, Clone)]
-pub struct Session(pub Caller);
+pub struct Session(pub Caller, pub(crate) ClientAddress);
 
 /// The claims of a host application's token.
 #[derive(Debug, Serialize, Deserialize)]
@@ -83,9 +84,9 @@ impl Session {
         if may_operate(&self.0) { Ok(()) } else { Err(Problem::forbidden()) }
     }
 
-    /// The caller as an author.
+    /// The caller as an author, calling from where they do.
     pub fn author(&self) -> Author {
-        Author::new(&self.0.id, &self.0.name)
+        Author::new(&self.0.id, &self.0.name).calling_from(&self.1.0)
     }
 }
 
@@ -93,10 +94,10 @@ impl FromRequestParts<Arc<App>> for Session {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
-        let now = app.now();
+        let (now, address) = (app.now(), ClientAddress::of(app, parts));
         if let Some(token) = bearer(&parts.headers) {
             return verify(&keys(&app.config.api.secrets), token, now)
-                .map(Self)
+                .map(|caller| Self(caller, address))
                 .ok_or_else(Problem::unauthorized);
         }
         let token = cookie(&parts.headers).ok_or_else(Problem::unauthorized)?;
@@ -104,7 +105,7 @@ impl FromRequestParts<Arc<App>> for Session {
         if is_change(&parts.method) && !is_from_our_pages(&app.config, &parts.headers) {
             return Err(Problem::forbidden());
         }
-        Ok(Self(caller))
+        Ok(Self(caller, address))
     }
 }
 

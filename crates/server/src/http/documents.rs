@@ -17,7 +17,6 @@ use model::{DocumentId, Label, ProjectId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::address::ClientAddress;
 use super::answer::{Problem, ProblemDocument};
 use super::bytes::send;
 use super::caller::Session;
@@ -189,7 +188,6 @@ pub(super) async fn create_document(
     session: Session,
     PathOf((company, project)): PathOf<(String, String)>,
     QueryOf(query): QueryOf<UploadQuery>,
-    ClientAddress(from): ClientAddress,
     body: Body,
 ) -> Result<(StatusCode, Json<DocumentView>), Problem> {
     let company = company_id(&company)?;
@@ -200,7 +198,7 @@ pub(super) async fn create_document(
         company,
         project: ProjectId::parse(&project).map_err(|refused| Problem::id(&refused))?,
         name: FileName::parse(&query.name).map_err(Problem::name)?,
-        author: session.author().calling_from(from),
+        author: session.author(),
     };
     // Cut off in the middle, an upload leaves at most a blob that no row names; recovery adopts it.
     let document = upload(&app, new, body.into_data_stream()).await?;
@@ -336,11 +334,9 @@ pub(super) struct EditorView {
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "DOC_001: being saved, try again", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
-#[allow(clippy::too_many_arguments, reason = "each is an extractor")]
 pub(super) async fn configure_editor(
     State(app): State<Arc<App>>,
     session: Session,
-    ClientAddress(from): ClientAddress,
     PathOf(document): PathOf<String>,
     JsonBody(wish): JsonBody<OpenWish>,
 ) -> Result<Json<EditorView>, Problem> {
@@ -349,7 +345,7 @@ pub(super) async fn configure_editor(
         WishedMode::View => (Mode::View, Permission::View),
     };
     let document = session.document(&app, &document, permission).await?;
-    let configured = configure(&app, &document, &session.author().calling_from(from), mode).await?;
+    let configured = configure(&app, &document, &session.author(), mode).await?;
     Ok(Json(EditorView {
         api_url: api_url_of(&app.config),
         key: configured.key.to_string(),
