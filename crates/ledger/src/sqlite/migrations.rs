@@ -13,7 +13,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0002_extents", include_str!("../../migrations/sqlite/0002_extents.sql")),
     ("0003_confirmed_keys", include_str!("../../migrations/sqlite/0003_confirmed_keys.sql")),
     ("0004_changes", include_str!("../../migrations/sqlite/0004_changes.sql")),
-    ("0006_audit", include_str!("../../migrations/sqlite/0006_audit.sql")),
+    ("0005_audit", include_str!("../../migrations/sqlite/0005_audit.sql")),
 ];
 
 pub(super) fn migrate(connection: &Connection) -> Result<()> {
