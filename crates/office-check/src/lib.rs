@@ -134,8 +134,9 @@ fn check_zip<R: Read + Seek>(
     };
     package.check_the_rest();
     let extent = package.extent();
-    // What a drawing holds is not counted.
-    if kind.family() != Family::Drawing && extent.is_some_and(|extent| extent.is_nothing()) {
+    // What a drawing, a formula or a package of unknown kind holds is not counted.
+    let is_counted = matches!(kind.family(), Family::Writing | Family::Sheets | Family::Slides);
+    if is_counted && extent.is_some_and(|extent| extent.is_nothing()) {
         package.tell(Finding::whole(Code::NoContent, "the document holds no text, no cells and no pictures"));
     }
     (kind, extent)

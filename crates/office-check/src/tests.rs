@@ -440,6 +440,22 @@ fn slides_and_open_documents_are_counted() {
 }
 
 #[test]
+fn what_is_not_counted_is_not_said_to_be_empty() {
+    let visio = package_of("application/vnd.ms-visio.drawing.main+xml", &[("main.xml", "<VisioDocument/>")]);
+    let shape = r#"<o:document-content xmlns:o="o" xmlns:d="d"><o:body><o:drawing><d:page><d:rect/></d:page></o:drawing></o:body></o:document-content>"#;
+    let drawing =
+        archive(&[("mimetype", "application/vnd.oasis.opendocument.graphics"), ("content.xml", shape)]);
+
+    assert_eq!(verdict(&visio, "vsdx"), (Verdict::Accept, Kind::Vsdx, vec![]));
+    assert_eq!(verdict(&drawing, "odg"), (Verdict::Accept, Kind::Odg, vec![]));
+    let formula = [
+        ("mimetype", "application/vnd.oasis.opendocument.formula"),
+        ("content.xml", "<math><mi>x</mi></math>"),
+    ];
+    assert_eq!(verdict(&archive(&formula), "bin"), (Verdict::Accept, Kind::Odf, vec![]));
+}
+
+#[test]
 fn what_was_not_read_to_its_end_is_not_counted() {
     let mut damaged = docx("words");
     let at = damaged.len() - 40;
