@@ -160,5 +160,6 @@ fn whole(mut pieces: Pieces<'_>, extension: &str) -> Outcome {
         let quick = check(&mut pieces, hint, &limits);
         assert_ne!(quick.verdict, Verdict::Refuse, "a quick look refuses more: {:?}", quick.findings);
     }
-    fuzzing::outcome(report.kind, &report.findings)
+    let outcome = fuzzing::outcome(report.kind, &report.findings);
+    Outcome { said: format!("{} {:?}", outcome.said, report.extent), ..outcome }
 }

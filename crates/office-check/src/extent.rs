@@ -65,6 +65,9 @@ enum PartKind {
 #[derive(Debug, Default)]
 pub(crate) struct Measure {
     kind: PartKind,
+    /// Bytes since the last tag that are not counted yet, because nothing but blanks came. Pieces end anywhere.
+    waiting_bytes: u64,
+    is_in_text: bool,
     pub(crate) extent: Extent,
 }
 
@@ -91,6 +94,11 @@ impl Measure {
         };
     }
 
+    fn tag(&mut self) {
+        self.waiting_bytes = 0;
+        self.is_in_text = false;
+    }
+
     fn in_sheet(&mut self, name: &[u8]) {
         match name {
             b"v" | b"is" => self.extent.cells += 1,
@@ -115,6 +123,7 @@ impl Measure {
 
 impl Visitor for Measure {
     fn start(&mut self, element: &Element<'_>) {
+        self.tag();
         if element.depth() == 0 {
             self.root(element.local_name());
             return;
@@ -127,9 +136,19 @@ impl Visitor for Measure {
     }
 
     fn text(&mut self, text: &[u8]) {
-        // What only indents the markup is no text.
-        if self.kind != PartKind::Other && !text.iter().all(u8::is_ascii_whitespace) {
-            self.extent.text_bytes = self.extent.text_bytes.saturating_add(text.len() as u64);
+        if self.kind == PartKind::Other {
+            return;
         }
+        self.waiting_bytes = self.waiting_bytes.saturating_add(text.len() as u64);
+        self.is_in_text = self.is_in_text || !text.iter().all(u8::is_ascii_whitespace);
+        // What only indents the markup is no text.
+        if self.is_in_text {
+            self.extent.text_bytes = self.extent.text_bytes.saturating_add(self.waiting_bytes);
+            self.waiting_bytes = 0;
+        }
+    }
+
+    fn end(&mut self, _name: &[u8]) {
+        self.tag();
     }
 }

@@ -140,6 +140,10 @@ impl Visitor for Body {
         }
     }
 
+    fn end(&mut self, name: &[u8]) {
+        self.measure.end(name);
+    }
+
     fn text(&mut self, text: &[u8]) {
         self.measure.text(text);
     }

@@ -440,6 +440,19 @@ fn slides_and_open_documents_are_counted() {
 }
 
 #[test]
+fn the_count_is_the_same_however_the_bytes_come() {
+    let main = body(" four words &amp; <![CDATA[ more ]]> ").replace("<w:p>", "\n    <w:p> \n");
+    let bytes = docx_with(&main, &[]);
+
+    let slowly =
+        check(ByteByByte(Cursor::new(bytes.clone())), Hint::from_extension("docx"), &Limits::default());
+
+    let counted = Extent { text_bytes: " four words &  more  ".len() as u64, ..Extent::default() };
+    assert_eq!(extent(&bytes, "docx"), Some(counted));
+    assert_eq!(slowly.extent, Some(counted));
+}
+
+#[test]
 fn what_is_not_counted_is_not_said_to_be_empty() {
     let visio = package_of("application/vnd.ms-visio.drawing.main+xml", &[("main.xml", "<VisioDocument/>")]);
     let shape = r#"<o:document-content xmlns:o="o" xmlns:d="d"><o:body><o:drawing><d:page><d:rect/></d:page></o:drawing></o:body></o:document-content>"#;
