@@ -43,8 +43,9 @@ for end, kind, name in [
         "ODF 1.3 part 2, appendix",
         lambda name=name, body=body: odt(odf_content(body), ODF + name),
         kind,
+        "no-content" if kind == "odp" else "",
     )
-package("small.odp", "a presentation without pages", "that is a document", odp, "odp")
+package("small.odp", "a presentation without pages", "that is a document", odp, "odp", "no-content")
 package(
     "full-height.ods",
     "a row repeated 1,048,576 times",

@@ -56,6 +56,7 @@ for end, parts, content_type in [
         "ECMA-376-1 and MS-OFFMACRO2",
         lambda parts=parts, content_type=content_type, more=more: with_macros(parts(content_type=content_type), more),
         end,
+        "no-content" if parts is pptx else "",
     )
 
 
@@ -208,7 +209,9 @@ def strict(parts):
 
 package("strict.docx", "strict namespaces", "ECMA-376-1, strict conformance", lambda: strict(docx()))
 package("strict.xlsx", "strict namespaces", "ECMA-376-1, strict conformance", lambda: strict(xlsx()), "xlsx")
-package("strict.pptx", "strict namespaces", "ECMA-376-1, strict conformance", lambda: strict(pptx()), "pptx")
+package(
+    "strict.pptx", "strict namespaces", "ECMA-376-1, strict conformance", lambda: strict(pptx()), "pptx", "no-content"
+)
 
 # How XML can be written.
 BODY = word_body(sentences(40))
@@ -248,7 +251,11 @@ for name, how, main in [
     )
     package(f"xml-{name}.docx", how, why, lambda main=main: docx(main))
 package(
-    "no-content.docx", "an empty body", "somebody deleted everything; that is a document", lambda: docx(word_body([]))
+    "no-content.docx",
+    "an empty body",
+    "somebody deleted everything; that is a document",
+    lambda: docx(word_body([])),
+    findings="no-content",
 )
 package(
     "no-cells.xlsx",
@@ -256,8 +263,9 @@ package(
     "somebody deleted everything; that is a document",
     lambda: xlsx(rows=0),
     "xlsx",
+    "no-content",
 )
-package("no-slides.pptx", "no slides", "that is a document", pptx, "pptx")
+package("no-slides.pptx", "no slides", "that is a document", pptx, "pptx", "no-content")
 package(
     "deep.docx",
     "main part nested 200 deep",
@@ -360,6 +368,7 @@ package(
     "embedded documents are packages",
     lambda: [*pptx(), ("ppt/embeddings/a.xlsx", pack(xlsx()))],
     "pptx",
+    "no-content",
 )
 
 

@@ -60,7 +60,7 @@ WHY = "unpacked and packed again by a person; Office opens it"
 for name, source, kind in [
     ("docx", "whole/report.docx", "docx"),
     ("xlsx", "whole/costs.xlsx", "xlsx"),
-    ("odt", "whole/blank.odt", "odt"),
+    ("odt", "whole/odfpy.odt", "odt"),
 ]:
     accept(
         f"whole/infozip.{name}",
