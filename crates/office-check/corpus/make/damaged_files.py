@@ -109,7 +109,7 @@ file(
     "unknown",
     "wrong-container",
     "a small package behind a line end",
-    "a script printed first; Office calls it damaged",
+    "a script printed first; LibreOffice does not open it either",
     lambda: b"\n" + pack(docx()),
 )
 file(

@@ -104,7 +104,7 @@ text("named.doc", "rich text under the name of a document", "Word itself does it
 text(
     "named-too.docx",
     "rich text under the name of a package",
-    "a text under the name of one; Word opens it",
+    "a text under the name of one; LibreOffice opens it",
     RICH,
     "rtf",
 )

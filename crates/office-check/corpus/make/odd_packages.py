@@ -418,10 +418,16 @@ accept(
     "odd/opendocument-named.docx",
     "odt",
     "a small OpenDocument text",
-    "a text under the name of one; Word opens it",
+    "a text under the name of one; LibreOffice opens it",
     lambda: pack(odt()),
 )
-accept("odd/package-named.doc", "docx", "a small package", "Word opens it under the older name", lambda: pack(docx()))
+accept(
+    "odd/package-named.doc",
+    "docx",
+    "a small package",
+    "Word and LibreOffice open it under the older name",
+    lambda: pack(docx()),
+)
 accept(
     "odd/nothing-known.bin",
     "docx",

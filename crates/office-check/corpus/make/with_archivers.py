@@ -1,6 +1,6 @@
 """Packages that somebody unpacked and packed again: Info-ZIP, 7-Zip, bsdtar, `jar`, and Python to a pipe.
 
-Guarantees: the parts are those of a whole document; only the archive around them differs. Office opens all of these.
+Guarantees: the parts are those of a whole document; only the archive around them differs. LibreOffice opens all of these.
 Does not do: choose odd options; these are what each program does when nothing is said.
 """
 
@@ -56,7 +56,7 @@ def streamed(source):
     return bytes(pipe.taken)
 
 
-WHY = "unpacked and packed again by a person; Office opens it"
+WHY = "unpacked and packed again by a person; LibreOffice opens it"
 for name, source, kind in [
     ("docx", "whole/report.docx", "docx"),
     ("xlsx", "whole/costs.xlsx", "xlsx"),
