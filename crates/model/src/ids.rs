@@ -66,6 +66,10 @@ text_id!(
     /// A document (the seed's artefact). Unique in an environment; may be given by the host application.
     DocumentId
 );
+text_id!(
+    /// Somebody who hands in spreadsheets. Only the host application knows more about it.
+    OrganisationId
+);
 
 /// The place of a callback in the order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

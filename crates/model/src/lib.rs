@@ -2,7 +2,8 @@
 //!
 //! Everything the product decides is decided here, by pure functions over plain values: which save may become
 //! the head ([`saves::rule_on_save`]), which key an editor gets ([`opening::rule_on_open`]), what the Document
-//! Server is told ([`callbacks::plan_for`]), what follows from a check ([`checking`]), which names are safe ([`names::FileName`]).
+//! Server is told ([`callbacks::plan_for`]), what follows from a check ([`checking`]), which names are safe ([`names::FileName`]), who may do what
+//! ([`access::may`]), how much fits ([`quotas`]).
 //!
 //! Guarantees: no I/O, no async, no clock, no randomness, so a decision can be replayed, tested in a table and
 //! searched exhaustively (`tests/rules` does).
@@ -19,12 +20,13 @@ pub mod keys;
 pub mod names;
 pub mod opening;
 pub mod problems;
+pub mod quotas;
 pub mod saves;
 pub mod trail;
 pub mod trail_file;
 pub mod versions;
 
 pub use guards::Guards;
-pub use ids::{CompanyId, Digest, DocumentId, InboxNumber, ProjectId};
+pub use ids::{CompanyId, Digest, DocumentId, InboxNumber, OrganisationId, ProjectId};
 pub use keys::{EditorKey, Environment};
 pub use versions::Label;

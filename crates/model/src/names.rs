@@ -22,6 +22,21 @@ const EXTENSION_BYTES_MAX: usize = 16;
 /// Names that mean a device on Windows, where published trees may be mounted.
 const DEVICE_NAMES: [&str; 6] = ["con", "prn", "aux", "nul", "com", "lpt"];
 
+/// Longest name of a company, a project or an API token, in characters.
+pub const TITLE_CHARACTERS_MAX: usize = 200;
+
+/// Why a text cannot be the name of a company, a project or an API token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("A name needs 1 to {TITLE_CHARACTERS_MAX} characters and no control characters.")]
+pub struct TitleRefused;
+
+/// Reads the name of a company, a project or an API token: it is shown to people and decides nothing.
+pub fn title(text: &str) -> Result<String, TitleRefused> {
+    let title = text.trim();
+    let is_short = (1..=TITLE_CHARACTERS_MAX).contains(&title.chars().count());
+    if is_short && !title.chars().any(char::is_control) { Ok(title.to_owned()) } else { Err(TitleRefused) }
+}
+
 /// Why a name was refused (DOC_007).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameRefused {
@@ -134,6 +149,15 @@ mod tests {
 
     fn parse(text: &str) -> Result<String, NameRefused> {
         FileName::parse(text).map(|name| name.to_string())
+    }
+
+    #[test]
+    fn titles_are_short_and_plain() {
+        assert_eq!(title(" Acme & Sons "), Ok("Acme & Sons".to_owned()));
+        assert!(title(&"é".repeat(200)).is_ok());
+        for bad in ["", " ", "a\nb", "\u{7f}x", &"x".repeat(201)] {
+            assert_eq!(title(bad), Err(TitleRefused), "{bad:?}");
+        }
     }
 
     #[test]

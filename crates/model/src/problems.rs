@@ -68,6 +68,8 @@ codes! {
     PreconditionFailed = "API_009", "PRECONDITION_FAILED", "The document changed meanwhile";
     /// A fault of ours.
     Internal = "API_008", "INTERNAL", "Something failed on our side";
+    /// A company has as much as it may.
+    QuotaExceeded = "API_009", "QUOTA_EXCEEDED", "The company's quota is used up";
 }
 
 impl fmt::Display for Code {
