@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use model::callbacks::AsideReason;
 use model::checking::Extent;
 use model::names::FileName;
+use model::quotas::{Quota, Usage};
 use model::saves::ConflictReason;
 use model::versions::Origin;
 use model::{CompanyId, Digest, DocumentId, EditorKey, InboxNumber, Label, ProjectId};
@@ -15,15 +16,22 @@ use crate::Result;
 #[async_trait]
 pub trait Documents: Send + Sync {
     /// Adds a company.
-    async fn create_company(&self, company: &Company) -> Result<()>;
+    async fn create_company(&self, company: &Company, by: &Author) -> Result<()>;
     /// All companies, by id.
     async fn companies(&self) -> Result<Vec<Company>>;
+    /// One company.
+    async fn company(&self, id: &CompanyId) -> Result<Option<Company>>;
+    /// Changes a company's name or limits.
+    async fn change_company(&self, change: &CompanyChange) -> Result<Company>;
     /// Adds a project to a company.
-    async fn create_project(&self, project: &Project) -> Result<()>;
+    async fn create_project(&self, project: &Project, by: &Author) -> Result<()>;
+    /// Changes a project's name.
+    async fn rename_project(&self, renaming: &ProjectRenaming) -> Result<Project>;
     /// The projects of a company, by id.
     async fn projects(&self, company: &CompanyId) -> Result<Vec<Project>>;
 
-    /// Adds a document with its first version: both, or neither.
+    /// Adds a document with its first version: both, or neither. Refused if it would pass a limit of its company; the
+    /// count is taken in the same step, so that two uploads cannot share the last place.
     async fn create_document(&self, new: &NewDocument) -> Result<Document>;
     /// One document.
     async fn document(&self, id: &DocumentId) -> Result<Option<Document>>;
@@ -50,6 +58,47 @@ pub struct Company {
     pub name: String,
     /// When it was added.
     pub created_at: Timestamp,
+    /// How much it may keep.
+    pub quota: Quota,
+    /// How much it has, as it stands; a new one has nothing.
+    pub usage: Usage,
+}
+
+impl Company {
+    /// A company to be added, without limits.
+    pub fn new(id: CompanyId, name: String, created_at: Timestamp) -> Self {
+        Self { id, name, created_at, quota: Quota::default(), usage: Usage::default() }
+    }
+}
+
+/// What shall be different about a company; what is not named stays.
+#[derive(Debug, Clone)]
+pub struct CompanyChange {
+    /// Which one.
+    pub id: CompanyId,
+    /// Its new name.
+    pub name: Option<String>,
+    /// Its new limits. Smaller than what it has means that nothing can be added; nothing is removed.
+    pub quota: Option<Quota>,
+    /// Who wants it.
+    pub by: Author,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A project's new name.
+#[derive(Debug, Clone)]
+pub struct ProjectRenaming {
+    /// The company it belongs to.
+    pub company: CompanyId,
+    /// Which one.
+    pub id: ProjectId,
+    /// Its new name.
+    pub name: String,
+    /// Who wants it.
+    pub by: Author,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// A folder of documents.

@@ -11,9 +11,11 @@ use model::audit::Entry;
 use model::{CompanyId, Digest, DocumentId, EditorKey, InboxNumber, Label};
 use steps::{Fault, Faults};
 
+use crate::callers::{ApiToken, NewApiToken, Revocation};
 use crate::changes::{ChangeOutcome, ChangeRequest, Download, HeadChange, SaveNews};
 use crate::documents::{
-    Author, Company, Content, Document, DocumentPage, KeptCopy, KeptPage, NewDocument, Project, UnnamedBlob,
+    Author, Company, CompanyChange, Content, Document, DocumentPage, KeptCopy, KeptPage, NewDocument,
+    Project, ProjectRenaming, UnnamedBlob,
 };
 use crate::keys::{KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey};
 use crate::publications::{ExternalChange, Owed};
@@ -21,7 +23,7 @@ use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };
 use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
-use crate::{Changes, Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Trail};
+use crate::{Callers, Changes, Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Trail};
 
 /// A ledger whose calls may fail.
 pub struct Faulty {
@@ -56,9 +58,12 @@ macro_rules! faulty {
 }
 
 faulty!(Documents {
-    fn create_company(company: &Company) -> ();
+    fn create_company(company: &Company, by: &Author) -> ();
     fn companies() -> Vec<Company>;
-    fn create_project(project: &Project) -> ();
+    fn company(id: &CompanyId) -> Option<Company>;
+    fn change_company(change: &CompanyChange) -> Company;
+    fn create_project(project: &Project, by: &Author) -> ();
+    fn rename_project(renaming: &ProjectRenaming) -> Project;
     fn projects(company: &CompanyId) -> Vec<Project>;
     fn create_document(new: &NewDocument) -> Document;
     fn document(id: &DocumentId) -> Option<Document>;
@@ -127,4 +132,13 @@ faulty!(Trail {
     fn document_ids(after: Option<&DocumentId>, limit: u32) -> Vec<DocumentId>;
     fn inconsistencies() -> Vec<Inconsistency>;
     fn totals() -> Totals;
+});
+
+faulty!(Callers {
+    fn create_api_token(new: &NewApiToken) -> ApiToken;
+    fn api_token_by_hash(hash: &Digest) -> Option<ApiToken>;
+    fn api_token(number: u64) -> Option<ApiToken>;
+    fn api_tokens(after: u64, limit: u32) -> Vec<ApiToken>;
+    fn note_api_token_used(number: u64, at: Timestamp) -> ();
+    fn revoke_api_token(revocation: &Revocation) -> bool;
 });

@@ -4,12 +4,13 @@
 //! or not at all, and a step that returned `Ok` survives a power cut. Rules are not decided here: adapters read the
 //! facts inside the transaction and ask [`model`].
 //!
-//! The port has six parts, so that each fits a screen: [`Documents`], [`Keys`], [`Saves`], [`Changes`],
-//! [`Publications`], [`Trail`]. Adapters stand beside it ([`sqlite`]), the suite every adapter passes is [`contract`], and
-//! [`faulty`] wraps any ledger so that its n-th call fails.
+//! The port has seven parts, so that each fits a screen: [`Documents`], [`Keys`], [`Saves`], [`Changes`],
+//! [`Publications`], [`Trail`], [`Callers`]. Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
+//! [`contract`], and [`faulty`] wraps any ledger so that its n-th call fails.
 //!
 //! Does not do: bytes (the vault), network, waiting for people.
 
+pub mod callers;
 pub mod changes;
 pub mod contract;
 pub mod documents;
@@ -20,6 +21,7 @@ pub mod saves;
 pub mod sqlite;
 pub mod trail;
 
+pub use callers::Callers;
 pub use changes::Changes;
 pub use documents::Documents;
 pub use keys::Keys;
@@ -27,10 +29,12 @@ pub use publications::Publications;
 pub use saves::Saves;
 pub use trail::Trail;
 
-/// The whole port. Flows hold an `Arc<dyn Ledger>`.
-pub trait Ledger: Documents + Keys + Saves + Changes + Publications + Trail {}
+use model::quotas::Exceeded;
 
-impl<L: Documents + Keys + Saves + Changes + Publications + Trail> Ledger for L {}
+/// The whole port. Flows hold an `Arc<dyn Ledger>`.
+pub trait Ledger: Documents + Keys + Saves + Changes + Publications + Trail + Callers {}
+
+impl<L: Documents + Keys + Saves + Changes + Publications + Trail + Callers> Ledger for L {}
 
 /// Why a step did not happen, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +67,9 @@ pub enum LedgerError {
         /// What was found.
         what: String,
     },
+    /// A new document would pass a limit of its company.
+    #[error("the company may keep no more than {0}")]
+    OverQuota(Exceeded),
     /// The blob is just being swept: store it again, then repeat the step.
     #[error("the blob is being removed")]
     BlobGoing,

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use model::callbacks::{Answer, AsideReason, Callback};
 use model::checking::{Policy, Vanished};
+use model::quotas::Exceeded;
 use model::saves::{Ruling, SaveKind, SomeoneWaits};
 use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
 
@@ -118,6 +119,8 @@ pub struct Committed {
     pub answer: Answer,
     /// What had vanished in it since the head it was to replace, told or in shadow mode.
     pub vanished: Vec<Vanished>,
+    /// The limit its company is beyond now. A save is taken all the same: refusing it would lose work.
+    pub over_quota: Option<Exceeded>,
     /// Whether this very call did it; `false` if it had been done before.
     pub is_new: bool,
 }

@@ -40,11 +40,11 @@ impl Desk {
         let created_at = desk.now();
         let name = "Acme".to_owned();
         desk.ledger
-            .create_company(&Company { id: company.clone(), name: name.clone(), created_at })
+            .create_company(&Company::new(company.clone(), name.clone(), created_at), &author("ops"))
             .await
             .unwrap();
         let id = ProjectId::parse("plans").unwrap();
-        desk.ledger.create_project(&Project { company, id, name, created_at }).await.unwrap();
+        desk.ledger.create_project(&Project { company, id, name, created_at }, &author("ops")).await.unwrap();
         desk
     }
 

@@ -9,24 +9,24 @@ use model::saves::ConflictReason;
 use model::versions::Origin;
 use model::{CompanyId, Digest, DocumentId, Label, ProjectId};
 
-use super::desk::{Desk, blob};
+use super::desk::{Desk, author, blob};
 use crate::LedgerError;
 use crate::documents::{Company, DocumentPage, Keeping, KeptPage, Project, UnnamedBlob, Whose};
 
 pub async fn companies_and_projects_are_listed_and_unique(desk: &Desk) {
-    let company =
-        Company { id: CompanyId::parse("zeta").unwrap(), name: "Zeta".to_owned(), created_at: desk.now() };
-    desk.ledger.create_company(&company).await.unwrap();
+    let company = Company::new(CompanyId::parse("zeta").unwrap(), "Zeta".to_owned(), desk.now());
+    let ops = author("ops");
+    desk.ledger.create_company(&company, &ops).await.unwrap();
 
-    let again = desk.ledger.create_company(&company).await;
+    let again = desk.ledger.create_company(&company, &ops).await;
     let project = |company: &str| Project {
         company: CompanyId::parse(company).unwrap(),
         id: ProjectId::parse("plans").unwrap(),
         name: "Plans".to_owned(),
         created_at: desk.now(),
     };
-    let same_project = desk.ledger.create_project(&project("acme")).await;
-    let no_company = desk.ledger.create_project(&project("nobody")).await;
+    let same_project = desk.ledger.create_project(&project("acme"), &ops).await;
+    let no_company = desk.ledger.create_project(&project("nobody"), &ops).await;
 
     assert!(matches!(again, Err(LedgerError::AlreadyExists { .. })));
     assert!(matches!(same_project, Err(LedgerError::AlreadyExists { .. })));

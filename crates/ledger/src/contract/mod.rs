@@ -3,6 +3,7 @@
 //! Each check gets a fresh, empty ledger. [`contract_tests!`](crate::contract_tests) makes one test of each, so that a
 //! failure has a name.
 
+pub mod callers;
 pub mod changes;
 mod desk;
 pub mod documents;
@@ -82,6 +83,15 @@ macro_rules! contract_tests {
             a_deleted_document_is_gone_its_saves_are_taken_and_it_comes_back,
             a_kept_copy_is_used_or_dismissed_once,
             what_came_after_a_save_is_told,
+        ]);
+        $crate::contract_tests!(@ $make, callers, [
+            a_token_is_found_by_its_hash_and_by_nothing_else,
+            a_token_needs_companies_that_exist,
+            a_revoked_token_counts_for_nothing_and_stays_listed,
+            the_last_use_of_a_token_only_moves_on,
+            companies_and_projects_are_renamed_and_that_is_written_down,
+            a_document_beyond_a_limit_is_refused_and_nothing_is_written,
+            a_save_beyond_a_limit_is_taken_and_told,
         ]);
         $crate::contract_tests!(@ $make, publications, [
             a_moved_head_owes_its_publication,

@@ -131,7 +131,9 @@ pub(super) fn check(connection: &Connection, found: &mut Vec<Inconsistency>) -> 
     let of_documents = connection.prepare("SELECT id, audit_sequence, audit_hash FROM documents")?;
     check_ends(of_documents, &verdict, found, |id| Some(id.to_owned()))?;
     let of_companies = connection.prepare("SELECT id, audit_sequence, audit_hash FROM companies")?;
-    check_ends(of_companies, &verdict, found, |id| CompanyId::parse(id).ok().map(|id| chain_of(&id)))
+    check_ends(of_companies, &verdict, found, |id| CompanyId::parse(id).ok().map(|id| chain_of(&id)))?;
+    let of_others = connection.prepare("SELECT chain, sequence, hash FROM chains")?;
+    check_ends(of_others, &verdict, found, |chain| Some(chain.to_owned()))
 }
 
 fn check_ends(

@@ -4,13 +4,13 @@
 //! document is anchored with its first entry, and a deleted one with its last, so that not even a whole document can vanish.
 
 use jiff::Timestamp;
-use model::audit::{Entry, hash_of};
+use model::audit::{CHAIN_START, Entry, hash_of};
 use model::trail::{ANCHOR, Anchor, AnchoredHead, chain_of};
 use model::{CompanyId, Digest, DocumentId};
 use rusqlite::{Connection, params};
 use serde_json::Value;
 
-use super::rows::{Stored, id, ms};
+use super::rows::{Stored, id, ms, optional};
 use crate::documents::Author;
 use crate::trail::{Anchored, Anchoring};
 use crate::{LedgerError, Result};
@@ -19,6 +19,8 @@ use crate::{LedgerError, Result};
 const HEADS_MAX: usize = 500;
 /// Companies that are anchored in one step.
 const COMPANIES_MAX: u32 = 50;
+/// The chain of what happens to the installation as a whole. No id has a colon, so no document's chain has this name.
+const INSTALLATION: &str = "saveguard:installation";
 /// What came of an act that can only be done.
 const DONE: &str = "done";
 
@@ -178,25 +180,81 @@ fn append_anchor(
     company: &CompanyId,
     (anchor, at): (&Anchor, Timestamp),
 ) -> Result<(u64, Digest)> {
+    let details = serde_json::to_string(anchor).map_err(LedgerError::damaged)?;
+    append_to_company(connection, company, (Actor::SAVEGUARD, at), (ANCHOR, details))
+}
+
+/// What is about to be written down of a company, or of the installation as a whole.
+pub(super) struct CompanyAct<'a> {
+    /// None: the installation.
+    pub(super) company: Option<&'a CompanyId>,
+    pub(super) at: Timestamp,
+    pub(super) actor: Actor<'a>,
+    pub(super) action: &'a str,
+    pub(super) details: Value,
+}
+
+pub(super) fn append_company_act(connection: &Connection, act: &CompanyAct<'_>) -> Result<()> {
+    let (who, what) = ((act.actor, act.at), (act.action, act.details.to_string()));
+    match act.company {
+        Some(company) => append_to_company(connection, company, who, what).map(drop),
+        None => append_to_installation(connection, who, what),
+    }
+}
+
+fn append_to_company(
+    connection: &Connection,
+    company: &CompanyId,
+    who: (Actor<'_>, Timestamp),
+    what: (&str, String),
+) -> Result<(u64, Digest)> {
     let end = connection
         .prepare_cached("SELECT audit_sequence, audit_hash FROM companies WHERE id = ?1")?
         .query_row([company.as_str()], |row| {
             Ok((row.get::<_, u64>(0)?, row.get::<_, Stored<Digest>>(1)?.0))
         })?;
-    let Actor { id, from } = Actor::SAVEGUARD;
-    let entry = Entry {
-        chain: chain_of(company),
-        sequence: end.0 + 1,
-        at,
-        actor: id.to_owned(),
-        from: from.to_owned(),
-        action: ANCHOR.to_owned(),
-        outcome: DONE.to_owned(),
-        details: serde_json::to_string(anchor).map_err(LedgerError::damaged)?,
-    };
+    let entry = done(chain_of(company), end.0 + 1, who, what);
     let written = write(connection, &entry, (&end.1, company.as_str()))?;
     connection
         .prepare_cached("UPDATE companies SET audit_sequence = ?2, audit_hash = ?3 WHERE id = ?1")?
         .execute(params![company.as_str(), written.0, Stored(written.1)])?;
     Ok(written)
+}
+
+fn append_to_installation(
+    connection: &Connection,
+    who: (Actor<'_>, Timestamp),
+    what: (&str, String),
+) -> Result<()> {
+    let end = connection
+        .prepare_cached("SELECT sequence, hash FROM chains WHERE chain = ?1")?
+        .query_row([INSTALLATION], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, Stored<Digest>>(1)?.0)));
+    let end = optional(end)?.unwrap_or((0, CHAIN_START));
+    let entry = done(INSTALLATION.to_owned(), end.0 + 1, who, what);
+    let written = write(connection, &entry, (&end.1, ""))?;
+    connection
+        .prepare_cached(
+            "INSERT INTO chains (chain, sequence, hash) VALUES (?1, ?2, ?3)
+             ON CONFLICT DO UPDATE SET (sequence, hash) = (?2, ?3)",
+        )?
+        .execute(params![INSTALLATION, written.0, Stored(written.1)])?;
+    Ok(())
+}
+
+fn done(
+    chain: String,
+    sequence: u64,
+    (actor, at): (Actor<'_>, Timestamp),
+    (action, details): (&str, String),
+) -> Entry {
+    Entry {
+        chain,
+        sequence,
+        at,
+        actor: actor.id.to_owned(),
+        from: actor.from.to_owned(),
+        action: action.to_owned(),
+        outcome: DONE.to_owned(),
+        details,
+    }
 }

@@ -211,14 +211,14 @@ pub(super) fn place(
     let actor = users.first().map_or(Actor::DOCUMENT_SERVER, |user| Actor::through_server(user));
     append(connection, &Act { document: placing.document, at, actor, action: "save-committed", details })?;
     let document = Some(placing.document.clone());
-    let vanished = Vec::new();
     Ok(Committed {
         document,
         ruling: Some(ruling),
         label,
         kept,
         answer: Answer::Saved,
-        vanished,
+        vanished: Vec::new(),
+        over_quota: None,
         is_new: true,
     })
 }
@@ -328,6 +328,7 @@ pub(super) fn keep_aside(connection: &Connection, aside: &Aside) -> Result<Commi
         kept,
         answer: aside.answer,
         vanished: Vec::new(),
+        over_quota: None,
         is_new: true,
     };
     inbox::finish(
@@ -411,6 +412,7 @@ pub(super) fn nothing_new(document: &DocumentId) -> Committed {
         kept: None,
         answer: Answer::Saved,
         vanished: Vec::new(),
+        over_quota: None,
         is_new: false,
     }
 }

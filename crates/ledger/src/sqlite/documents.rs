@@ -4,57 +4,57 @@ use async_trait::async_trait;
 use model::saves::ConflictReason;
 use model::versions::Origin;
 use model::{CompanyId, DocumentId, Label};
-use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
+use rusqlite::{Connection, ToSql, params, params_from_iter};
 use serde_json::json;
 
 use super::audit::{Act, Actor, anchor_company, append};
 use super::contents::{self, NewContent, NewKept};
 use super::facts::exists;
 use super::rows::{
-    CONTENT_COLUMNS, DOCUMENT_COLUMNS, KEPT_COLUMNS, Stored, content, document, get, id, kept, ms, optional,
+    CONTENT_COLUMNS, DOCUMENT_COLUMNS, KEPT_COLUMNS, Stored, content, document, kept, ms, optional,
 };
-use super::{SqliteLedger, keys};
+use super::{SqliteLedger, companies, keys};
 use crate::documents::{
-    Author, Company, Content, Document, DocumentPage, Keeping, KeptCopy, KeptPage, NewDocument, Whose,
+    Author, Company, CompanyChange, Content, Document, DocumentPage, Keeping, KeptCopy, KeptPage,
+    NewDocument, Whose,
 };
-use crate::documents::{Project, UnnamedBlob};
+use crate::documents::{Project, ProjectRenaming, UnnamedBlob};
 use crate::{Documents, LedgerError, Result};
 
 #[async_trait]
 impl Documents for SqliteLedger {
-    async fn create_company(&self, company: &Company) -> Result<()> {
-        let company = company.clone();
-        self.write(move |connection, _| {
-            let inserted = connection.execute(
-                "INSERT INTO companies (id, name, created_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-                params![company.id.as_str(), company.name, ms(company.created_at)],
-            )?;
-            created(inserted, || format!("company `{}`", company.id))
-        })
-        .await
+    async fn create_company(&self, company: &Company, by: &Author) -> Result<()> {
+        let (company, by) = (company.clone(), by.clone());
+        self.write(move |connection, _| companies::create(connection, &company, &by)).await
     }
 
     async fn companies(&self) -> Result<Vec<Company>> {
-        self.read(|connection| {
-            let mut query = connection.prepare_cached("SELECT * FROM companies ORDER BY id")?;
-            Ok(query.query_map([], company)?.collect::<rusqlite::Result<_>>()?)
-        })
-        .await
+        self.read(companies::list).await
     }
 
-    async fn create_project(&self, project: &Project) -> Result<()> {
-        let project = project.clone();
-        self.write(move |connection, _| create_project(connection, &project)).await
+    async fn company(&self, id: &CompanyId) -> Result<Option<Company>> {
+        let id = id.clone();
+        self.read(move |connection| companies::find(connection, &id)).await
+    }
+
+    async fn change_company(&self, change: &CompanyChange) -> Result<Company> {
+        let change = change.clone();
+        self.write(move |connection, _| companies::change(connection, &change)).await
+    }
+
+    async fn create_project(&self, project: &Project, by: &Author) -> Result<()> {
+        let (project, by) = (project.clone(), by.clone());
+        self.write(move |connection, _| companies::create_project(connection, &project, &by)).await
+    }
+
+    async fn rename_project(&self, renaming: &ProjectRenaming) -> Result<Project> {
+        let renaming = renaming.clone();
+        self.write(move |connection, _| companies::rename_project(connection, &renaming)).await
     }
 
     async fn projects(&self, company: &CompanyId) -> Result<Vec<Project>> {
         let company = company.clone();
-        self.read(move |connection| {
-            let mut query =
-                connection.prepare_cached("SELECT * FROM projects WHERE company = ?1 ORDER BY id")?;
-            Ok(query.query_map([company.as_str()], project)?.collect::<rusqlite::Result<_>>()?)
-        })
-        .await
+        self.read(move |connection| companies::projects(connection, &company)).await
     }
 
     async fn create_document(&self, new: &NewDocument) -> Result<Document> {
@@ -116,38 +116,6 @@ impl Documents for SqliteLedger {
     }
 }
 
-fn created(inserted: usize, what: impl FnOnce() -> String) -> Result<()> {
-    if inserted == 0 { Err(LedgerError::AlreadyExists { what: what() }) } else { Ok(()) }
-}
-
-fn company(row: &Row<'_>) -> rusqlite::Result<Company> {
-    Ok(Company {
-        id: id(row, "id", CompanyId::parse)?,
-        name: row.get("name")?,
-        created_at: get(row, "created_ms")?,
-    })
-}
-
-fn project(row: &Row<'_>) -> rusqlite::Result<Project> {
-    Ok(Project {
-        company: id(row, "company", CompanyId::parse)?,
-        id: id(row, "id", model::ProjectId::parse)?,
-        name: row.get("name")?,
-        created_at: get(row, "created_ms")?,
-    })
-}
-
-fn create_project(connection: &Connection, project: &Project) -> Result<()> {
-    if !exists(connection, "SELECT 1 FROM companies WHERE id = ?1", params![project.company.as_str()])? {
-        return Err(LedgerError::not_found(format!("company `{}`", project.company)));
-    }
-    let inserted = connection.execute(
-        "INSERT INTO projects (company, id, name, created_ms) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
-        params![project.company.as_str(), project.id.as_str(), project.name, ms(project.created_at)],
-    )?;
-    created(inserted, || format!("project `{}`", project.id))
-}
-
 fn create_document(connection: &Connection, new: &NewDocument) -> Result<Document> {
     let place = params![new.company.as_str(), new.project.as_str()];
     if !exists(connection, "SELECT 1 FROM projects WHERE company = ?1 AND id = ?2", place)? {
@@ -156,6 +124,7 @@ fn create_document(connection: &Connection, new: &NewDocument) -> Result<Documen
     if keys::is_known_document(connection, &new.id)? {
         return Err(LedgerError::AlreadyExists { what: format!("document `{}`", new.id) });
     }
+    companies::refuse_over_quota(connection, &new.company, new.blob.size_bytes)?;
     contents::name_blob(connection, &new.blob, new.at)?;
     connection
         .prepare_cached(

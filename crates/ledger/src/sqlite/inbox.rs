@@ -133,6 +133,7 @@ pub(super) fn load(connection: &Connection, number: InboxNumber) -> Result<Inbox
                     kept: row.get("kept")?,
                     answer,
                     vanished: Vec::new(),
+                    over_quota: None,
                     is_new: false,
                 }),
             };

@@ -14,6 +14,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0003_confirmed_keys", include_str!("../../migrations/sqlite/0003_confirmed_keys.sql")),
     ("0004_changes", include_str!("../../migrations/sqlite/0004_changes.sql")),
     ("0005_audit", include_str!("../../migrations/sqlite/0005_audit.sql")),
+    ("0006_callers", include_str!("../../migrations/sqlite/0006_callers.sql")),
 ];
 
 pub(super) fn migrate(connection: &Connection) -> Result<()> {
@@ -46,6 +47,32 @@ mod tests {
 
         let version: usize = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
         assert_eq!(version, MIGRATIONS.len());
+    }
+
+    #[test]
+    fn what_companies_have_is_counted_when_the_counting_begins() {
+        let connection = Connection::open_in_memory().unwrap();
+        for (_, statements) in &MIGRATIONS[..3] {
+            connection.execute_batch(statements).unwrap();
+        }
+        let old = "PRAGMA user_version = 3;
+            INSERT INTO companies (id, name, created_ms) VALUES ('acme', 'Acme', 0), ('empty', 'Empty', 0);
+            INSERT INTO projects (company, id, name, created_ms) VALUES ('acme', 'plans', 'Plans', 0);
+            INSERT INTO blobs (digest, size_bytes, named_ms) VALUES (zeroblob(32), 7, 0);
+            INSERT INTO documents (id, company, project, name, created_ms, head_version, head_checkpoint, head_digest,
+              head_moved_ms, last_version) VALUES ('a', 'acme', 'plans', 'a.txt', 0, 1, 0, zeroblob(32), 0, 1),
+              ('b', 'acme', 'plans', 'b.txt', 0, 1, 0, zeroblob(32), 0, 1);";
+        connection.execute_batch(old).unwrap();
+
+        migrate(&connection).unwrap();
+
+        let count = |id: &str| -> (u64, u64) {
+            let query = "SELECT documents, head_bytes FROM companies WHERE id = ?1";
+            connection.query_row(query, [id], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+        };
+        assert_eq!((count("acme"), count("empty")), ((2, 14), (0, 0)));
+        connection.execute("DELETE FROM documents WHERE id = 'b'", []).unwrap();
+        assert_eq!(count("acme"), (1, 7));
     }
 
     #[test]

@@ -10,8 +10,10 @@
 mod acts;
 mod audit;
 mod callback_text;
+mod callers;
 mod changes;
 mod commit;
+mod companies;
 mod contents;
 mod documents;
 mod facts;

@@ -8,7 +8,7 @@ use model::{Digest, EditorKey, InboxNumber};
 use rusqlite::Row;
 
 use super::rows::{Stored, get, get_optional, optional};
-use super::{SqliteLedger, callback_text, commit, facts, forgotten, inbox};
+use super::{SqliteLedger, callback_text, commit, companies, facts, forgotten, inbox};
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };
@@ -23,7 +23,10 @@ impl Saves for SqliteLedger {
 
     async fn commit_save(&self, save: &PreparedSave) -> Result<Committed> {
         let save = save.clone();
-        self.write(move |connection, shared| commit::commit_save(connection, shared, &save)).await
+        self.write(move |connection, shared| {
+            companies::with_quota(connection, commit::commit_save(connection, shared, &save)?)
+        })
+        .await
     }
 
     async fn keep_aside(&self, aside: &Aside) -> Result<Committed> {
@@ -89,7 +92,10 @@ impl Saves for SqliteLedger {
 
     async fn collect_forgotten(&self, found: &ForgottenFile) -> Result<Committed> {
         let found = found.clone();
-        self.write(move |connection, shared| forgotten::collect_forgotten(connection, shared, &found)).await
+        self.write(move |connection, shared| {
+            companies::with_quota(connection, forgotten::collect_forgotten(connection, shared, &found)?)
+        })
+        .await
     }
 }
 

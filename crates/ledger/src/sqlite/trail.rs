@@ -116,7 +116,7 @@ impl Trail for SqliteLedger {
 }
 
 /// What no row may say. Each query returns one sentence per violation.
-const CHECKS: [(&str, &str); 10] = [
+const CHECKS: [(&str, &str); 11] = [
     ("database", "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'"),
     ("references", "SELECT 'a row of ' || \"table\" || ' names a missing row of ' || parent FROM pragma_foreign_key_check"),
     (
@@ -157,6 +157,13 @@ const CHECKS: [(&str, &str); 10] = [
         "one-live-key",
         "SELECT 'document ' || document || ' has more than one live edit key' FROM keys
          WHERE state = 'live' AND mode = 'edit' GROUP BY document HAVING count(*) > 1",
+    ),
+    (
+        "company-usage",
+        "SELECT 'company ' || c.id || ': it is counted to have ' || c.documents || ' documents and ' || c.head_bytes || ' bytes'
+         FROM companies c WHERE (c.documents, c.head_bytes) IS NOT
+           (SELECT count(*), coalesce(sum(b.size_bytes), 0) FROM documents d JOIN blobs b ON b.digest = d.head_digest
+            WHERE d.company = c.id)",
     ),
     (
         "key-counter",

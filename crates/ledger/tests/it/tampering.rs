@@ -58,7 +58,7 @@ async fn the_end_of_a_chain_cut_off_together_with_its_head_is_found_by_the_ancho
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].0, "audit-anchor");
     assert!(
-        found[0].1.contains("ends at entry 2") && found[0].1.contains("anchor 2 of company:acme"),
+        found[0].1.contains("ends at entry 2") && found[0].1.contains("anchor 4 of company:acme"),
         "{found:?}"
     );
 }
@@ -105,8 +105,8 @@ async fn edited_removed_reordered_and_spliced_entries_are_found() {
 #[tokio::test]
 async fn anchors_that_were_edited_or_cut_off_are_found() {
     for manipulation in [
-        "UPDATE audit SET details = replace(details, 'one', 'owe') WHERE chain = 'company:acme' AND sequence = 1",
-        "DELETE FROM audit WHERE chain = 'company:acme' AND sequence = 3",
+        "UPDATE audit SET details = replace(details, 'one', 'owe') WHERE chain = 'company:acme' AND sequence = 3",
+        "DELETE FROM audit WHERE chain = 'company:acme' AND sequence = 5",
         "DELETE FROM audit WHERE chain = 'company:acme'",
     ] {
         let found = found_after(manipulation).await;
