@@ -17,6 +17,7 @@ use vault::local::LocalVault;
 use vault::local::tree::LocalTree;
 use vault::{Spool, Tree, Vault};
 
+use crate::callers::HostKeys;
 use crate::clock::{Clock, Random, SystemClock, SystemRandom};
 use crate::config::Config;
 use crate::editors::DocumentServer;
@@ -43,6 +44,8 @@ pub struct App {
     pub editor: Arc<dyn DocumentServer>,
     /// The tokens shared with it.
     pub tokens: Arc<Tokens>,
+    /// The keys of the host application.
+    pub(crate) host_keys: HostKeys,
     /// Bytes on their way.
     pub spool: Spool,
     /// The time of day.
@@ -230,6 +233,7 @@ impl App {
         };
         Ok(Self {
             tokens: Arc::new(Tokens::new(&parts.config.document_server.secrets)),
+            host_keys: HostKeys::new(&parts.config.api),
             arrivals: Lanes::new(settings)?,
             saves: Lanes::new(settings)?,
             publications: Lanes::new(settings)?,

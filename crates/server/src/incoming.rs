@@ -107,6 +107,18 @@ pub(crate) fn tell_vanished(app: &App, committed: &Committed) {
     }
 }
 
+/// The company has more than it may after what was just committed. Work that is done is never refused.
+pub(crate) fn tell_over_quota(committed: &Committed) {
+    if let Some(exceeded) = committed.over_quota {
+        telemetry::alert("over-quota");
+        let document = committed.document.as_ref().map_or("?", DocumentId::as_str);
+        tracing::warn!(
+            document.id = document,
+            "document {document} was saved although its company may keep no more than {exceeded}"
+        );
+    }
+}
+
 impl Checked {
     pub(crate) fn is_refused(&self) -> bool {
         self.refusal.is_some()

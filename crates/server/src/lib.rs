@@ -6,6 +6,7 @@
 
 pub mod app;
 pub mod auditing;
+mod callers;
 pub mod changing;
 pub mod cli;
 pub mod clock;

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{App, FolderLock, StartError};
 use crate::config::Config;
 use crate::http::{Listening, listen, router};
-use crate::{recovering, telemetry};
+use crate::{callers, recovering, telemetry};
 
 /// A running service.
 pub struct Service {
@@ -51,6 +51,7 @@ impl Service {
         let connections_max = config.server.connections_max;
         let (app, lock) = App::embedded(config, guards)?;
         let app = Arc::new(app);
+        callers::refresh(&app).await;
         let router = router(Arc::clone(&app), telemetry::start_metrics());
         let listening = listen(address, connections_max, router)
             .await
@@ -59,6 +60,7 @@ impl Service {
         let background = vec![
             tokio::spawn(recovering::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(recovering::run(Arc::clone(&app), stop.clone())),
+            tokio::spawn(callers::follow(Arc::clone(&app), stop.clone())),
         ];
         tracing::info!(address = %listening.address, "saveguard listens");
         Ok(Self { app, listening, background, stop, _lock: lock })

@@ -72,10 +72,11 @@ impl Workbench {
         let (company, project) = (CompanyId::parse("acme").unwrap(), ProjectId::parse("plans").unwrap());
         let (name, created_at) = ("Acme".to_owned(), app.now());
         app.ledger
-            .create_company(&Company { id: company.clone(), name: name.clone(), created_at })
+            .create_company(&Company::new(company.clone(), name.clone(), created_at), &author("ops"))
             .await
             .unwrap();
-        app.ledger.create_project(&Project { company, id: project, name, created_at }).await.unwrap();
+        let project = Project { company, id: project, name, created_at };
+        app.ledger.create_project(&project, &author("ops")).await.unwrap();
         bench.bring(&app, "12345", docx("base")).await;
         bench
     }

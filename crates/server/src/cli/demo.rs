@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use bytes::Bytes;
 use ledger::LedgerError;
 use ledger::documents::{Author, Company, Project};
-use model::access::{Caller, Companies, Role};
+use model::access::{Caller, Companies, Organisations, Role};
 use model::names::FileName;
 use model::{CompanyId, DocumentId, Guards, ProjectId};
 use serde::{Deserialize, Serialize};
@@ -170,11 +170,11 @@ async fn bring_samples(app: &Arc<App>) -> anyhow::Result<()> {
     let company = CompanyId::parse("demo")?;
     let project = ProjectId::parse("samples")?;
     let created_at = app.now();
-    let new = Company { id: company.clone(), name: "Demo company".to_owned(), created_at };
-    unless_there(app.ledger.create_company(&new).await)?;
+    let new = Company::new(company.clone(), "Demo company".to_owned(), created_at);
+    unless_there(app.ledger.create_company(&new, &Author::saveguard()).await)?;
     let new =
         Project { company: company.clone(), id: project.clone(), name: "Samples".to_owned(), created_at };
-    unless_there(app.ledger.create_project(&new).await)?;
+    unless_there(app.ledger.create_project(&new, &Author::saveguard()).await)?;
     for (id, name, bytes) in samples() {
         let new = Upload {
             id: DocumentId::parse(id)?,
@@ -225,6 +225,7 @@ fn link(app: &App) -> String {
         name: "Ann Author".to_owned(),
         role: Role::Admin,
         companies: Companies::All,
+        organisations: Organisations::NONE,
     };
     let token = sign_api_token(&app.config, &caller, app.now(), Duration::from_secs(24 * 60 * 60));
     format!("{}sign-in?token={token}", app.config.server.public_url)

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use model::access::{Caller, Companies, Role};
+use model::access::{Caller, Companies, Organisations, Role};
 
 use super::{print, tell};
 use crate::clock::{Clock as _, SystemClock};
@@ -63,6 +63,7 @@ pub(super) fn operator_token(config: &Config) -> String {
         name: "Saveguard command line".to_owned(),
         role: Role::Admin,
         companies: Companies::All,
+        organisations: Organisations::NONE,
     };
     sign_api_token(config, &caller, SystemClock.now(), Duration::from_secs(300))
 }

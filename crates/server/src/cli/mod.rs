@@ -2,13 +2,16 @@
 
 mod audit;
 mod check;
+mod company;
 mod config;
 mod demo;
 mod doctor;
 mod lanes;
 mod progress;
+mod project;
 mod repair;
 mod serve;
+mod token;
 mod verify;
 
 use std::collections::BTreeMap;
@@ -18,6 +21,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use ledger::documents::Author;
 
 use crate::app::App;
 use crate::config::Config;
@@ -57,6 +61,12 @@ enum Command {
     Check(check::Arguments),
     /// Show the lanes of the running service: which documents have saves in progress, how many, how old.
     Lanes(lanes::Arguments),
+    /// Make, list, rename and limit companies. May run beside the service.
+    Company(company::Arguments),
+    /// Make, list and rename projects. May run beside the service.
+    Project(project::Arguments),
+    /// Make, list and revoke API tokens. May run beside the service.
+    Token(token::Arguments),
     /// Print the documented configuration with every default, or check one.
     Config(config::Arguments),
 }
@@ -93,6 +103,9 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Doctor(arguments)) => doctor::run(load(file)?, arguments).await,
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Lanes(arguments)) => lanes::run(load(file)?, arguments).await,
+        Some(Command::Company(arguments)) => company::run(load(file)?, arguments).await,
+        Some(Command::Project(arguments)) => project::run(load(file)?, arguments).await,
+        Some(Command::Token(arguments)) => token::run(load(file)?, arguments).await,
         Some(Command::Config(arguments)) => config::run(file, arguments),
     }
 }
@@ -122,6 +135,24 @@ fn require_data(config: &Config) -> anyhow::Result<()> {
         "there is no ledger in {folder}: check `server.data`, or start the service first"
     );
     Ok(())
+}
+
+/// Opens the data folder to change who and what there is, beside a running service or without one: a step of the ledger is
+/// atomic between processes too.
+fn open_ledger(config: Config) -> anyhow::Result<App> {
+    require_data(&config)?;
+    App::inspecting(config).context("the data folder cannot be opened")
+}
+
+/// Who acts, in the audit trail. Whoever can write to the data folder may do anything anyway.
+fn operator() -> Author {
+    Author::new("saveguard-cli", "Saveguard command line").calling_from("command line")
+}
+
+/// Prints a line of columns.
+fn print_columns(columns: &[(&str, usize)]) {
+    let cells: Vec<String> = columns.iter().map(|(cell, width)| format!("{cell:<width$}")).collect();
+    print(cells.join("  ").trim_end());
 }
 
 /// Prints data. Whoever reads it may have had enough, as `head` does.

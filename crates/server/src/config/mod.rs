@@ -22,6 +22,8 @@ use model::checking::{OnVanished, Policy, Vanished};
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
+use crate::callers::Checks;
+
 pub use secret::{Secret, Secrets};
 
 use reader::{Reader, Section};
@@ -97,6 +99,19 @@ pub struct DocumentServer {
 pub struct Api {
     /// Verifies the host application's tokens; our own stream and page tokens are derived from it.
     pub secrets: Secrets,
+    /// Where the host application publishes the keys it signs with, if it does.
+    pub jwks: Option<JwksSource>,
+    /// For whom and by whom its tokens must be made.
+    pub(crate) checks: Checks,
+}
+
+/// Where published keys are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JwksSource {
+    /// In a file.
+    File(PathBuf),
+    /// At an address.
+    Url(Url),
 }
 
 /// How keys and configurations are handed out.
@@ -211,6 +226,7 @@ struct Partial {
     document_server: Option<(Url, Url, Vec<Url>, http::HeaderName, Duration)>,
     document_server_secrets: (Option<Secret>, Option<Secret>),
     api_secrets: (Option<Secret>, Option<Secret>),
+    api: (Option<JwksSource>, Checks),
     opening: Opening,
     saving: Saving,
     checking: Policy,
@@ -226,6 +242,7 @@ impl Partial {
             document_server: read_document_server(&mut reader.section("document_server")),
             document_server_secrets: read_secrets(&mut reader.section("document_server")),
             api_secrets: read_secrets(&mut reader.section("api")),
+            api: read_api(&mut reader.section("api")),
             opening: read_opening(&mut reader.section("opening")),
             saving: read_saving(&mut reader.section("saving")),
             checking: read_checking(&mut reader.section("checking")),
@@ -263,7 +280,7 @@ impl Partial {
                 command_timeout,
             },
             server,
-            api: Api { secrets: api_secrets },
+            api: Api { secrets: api_secrets, jwks: self.api.0, checks: self.api.1 },
             opening: self.opening,
             saving: self.saving,
             checking: Arc::new(self.checking),
@@ -319,6 +336,19 @@ fn read_document_server(
 
 fn read_secrets(section: &mut Section<'_>) -> (Option<Secret>, Option<Secret>) {
     (section.secret("secret"), section.secret("previous_secret"))
+}
+
+fn read_api(section: &mut Section<'_>) -> (Option<JwksSource>, Checks) {
+    let jwks = section.parse("jwks", None, |text| match text {
+        "" => Ok(None),
+        url if url.contains("://") => match Url::parse(url) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(Some(JwksSource::Url(url))),
+            _ => Err(format!("is `{url}`; it must be an http or https URL, or a path")),
+        },
+        path => Ok(Some(JwksSource::File(PathBuf::from(path)))),
+    });
+    let mut optional = |name| Some(section.text(name, "")).filter(|text| !text.is_empty());
+    (jwks, Checks { issuer: optional("issuer"), audience: optional("audience") })
 }
 
 fn read_opening(section: &mut Section<'_>) -> Opening {

@@ -1,4 +1,4 @@
-//! From a token of the host application to a cookie of our pages.
+//! From a token of the host application to a cookie of our pages. API tokens are for programs and open no page.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use http::{HeaderValue, StatusCode, header};
 use serde::Deserialize;
 
 use crate::app::App;
-use crate::http::{PageTokens, caller_of};
+use crate::callers::host_caller;
+use crate::http::PageTokens;
 
 /// A working day.
 const COOKIE_LIFE: Duration = Duration::from_secs(12 * 60 * 60);
@@ -30,7 +31,7 @@ struct Please;
 /// Exchanges a token for a cookie.
 pub(super) async fn sign_in(State(app): State<Arc<App>>, Query(query): Query<SignIn>) -> Response {
     let now = app.now();
-    let Some(caller) = caller_of(&app.config, &query.token, now) else { return please() };
+    let Some(caller) = host_caller(&app, &query.token).await else { return please() };
     let is_https = app.config.server.public_url.scheme() == "https";
     let cookie = PageTokens::new(&app.config).cookie(&caller, now, (COOKIE_LIFE, is_https));
     let mut response = Redirect::to(&local(&query.next)).into_response();

@@ -104,7 +104,7 @@ impl Problem {
             StatusCode::UNAUTHORIZED,
             Code::Unauthorized,
             "The request has no valid bearer token.",
-            "Send `Authorization: Bearer …` with a token signed with the api secret (HS256) that has not expired.",
+            "Send `Authorization: Bearer …` with a token of your application that has not expired, or with an API token that is not revoked.",
         )
     }
 
@@ -257,6 +257,12 @@ impl From<OpenError> for Problem {
                 Code::AlreadyExists,
                 format!("{what} exists already."),
                 "Choose another id, or use the existing one.",
+            ),
+            OpenError::OverQuota(exceeded) => Self::new(
+                StatusCode::CONFLICT,
+                Code::QuotaExceeded,
+                format!("The company may keep no more than {exceeded}; nothing was stored."),
+                "Remove documents, or ask whoever looks after the installation for a larger quota.",
             ),
             OpenError::TooLarge { limit_bytes } => Self::too_large(limit_bytes),
             OpenError::BrokenOff => Self::bad_request("The upload broke off."),

@@ -1,7 +1,8 @@
-//! Who is calling: a bearer token of the host application, or the cookie of a page.
+//! Who is calling: a bearer token ([`crate::callers`]), or the cookie of a page.
 //!
-//! Guarantees: HS256 pinned; `exp` and `sub` required; a page's cookie is signed with a key of its own and counts for
-//! changes only when the browser says that the request comes from our own pages.
+//! Guarantees: every path to data goes through [`Session`]; a foreign thing looks exactly like a missing one, and costs the
+//! same one lookup; a page's cookie is signed with a key of its own and counts for changes only when the browser says that
+//! the request comes from our own pages. Does not do: verify bearer tokens, decide what a role may.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,38 +11,23 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
 use jiff::Timestamp;
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use ledger::documents::{Author, Document};
-use model::access::{Caller, Companies, Permission, Role, may, may_operate};
+use model::access::{Caller, Permission, may, may_operate};
 use model::{CompanyId, DocumentId};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::address::ClientAddress;
 use super::answer::Problem;
 use crate::app::App;
-use crate::config::{Config, Secrets};
+use crate::callers::{self, Checks, sign, verify_with_secrets};
+use crate::config::Config;
 use crate::opening::derive;
 
 const COOKIE: &str = "saveguard_session";
 const PAGE_PURPOSE: &str = "page";
-const CLOCK_TOLERANCE_SECONDS: i64 = 60;
 
 /// Somebody with a valid token or cookie, and where they call from.
 #[derive(Debug, Clone)]
 pub struct Session(pub Caller, pub(crate) ClientAddress);
-
-/// The claims of a host application's token.
-#[derive(Debug, Serialize, Deserialize)]
-struct Claims {
-    sub: String,
-    #[serde(default)]
-    name: Option<String>,
-    #[serde(default)]
-    companies: Value,
-    role: String,
-    exp: i64,
-}
 
 impl Session {
     /// The document, if this caller may do this with it; a foreign one looks exactly like a missing one.
@@ -79,6 +65,12 @@ impl Session {
         }
     }
 
+    /// Allows administering something, whatever it is, or not.
+    pub(crate) fn allow_administering(&self) -> Result<(), Problem> {
+        let is_admin = self.0.role.permissions().contains(&Permission::Administer);
+        if is_admin { Ok(()) } else { Err(Problem::forbidden()) }
+    }
+
     /// Allows looking after the installation, or not.
     pub(crate) fn allow_operating(&self) -> Result<(), Problem> {
         if may_operate(&self.0) { Ok(()) } else { Err(Problem::forbidden()) }
@@ -96,9 +88,8 @@ impl FromRequestParts<Arc<App>> for Session {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
         let (now, address) = (app.now(), ClientAddress::of(app, parts));
         if let Some(token) = bearer(&parts.headers) {
-            return verify(&keys(&app.config.api.secrets), token, now)
-                .map(|caller| Self(caller, address))
-                .ok_or_else(Problem::unauthorized);
+            let caller = callers::bearer(app, token).await?.ok_or_else(Problem::unauthorized)?;
+            return Ok(Self(caller, address));
         }
         let token = cookie(&parts.headers).ok_or_else(Problem::unauthorized)?;
         let caller = PageTokens::new(&app.config).verify(token, now).ok_or_else(Problem::unauthorized)?;
@@ -134,66 +125,10 @@ fn is_from_our_pages(config: &Config, headers: &HeaderMap) -> bool {
     }
 }
 
-fn keys(secrets: &Secrets) -> Vec<DecodingKey> {
-    secrets.all().map(|secret| DecodingKey::from_secret(secret.as_bytes())).collect()
-}
-
-fn verify(keys: &[DecodingKey], token: &str, now: Timestamp) -> Option<Caller> {
-    let mut validation = Validation::new(Algorithm::HS256);
-    // Time is judged below, by the service's clock.
-    validation.validate_exp = false;
-    validation.validate_aud = false;
-    let claims =
-        keys.iter().find_map(|key| jsonwebtoken::decode::<Claims>(token, key, &validation).ok())?.claims;
-    if claims.exp.saturating_add(CLOCK_TOLERANCE_SECONDS) <= now.as_second() || claims.sub.is_empty() {
-        return None;
-    }
-    Some(Caller {
-        name: claims.name.unwrap_or_else(|| claims.sub.clone()),
-        id: claims.sub,
-        role: Role::parse(&claims.role)?,
-        companies: companies(&claims.companies)?,
-    })
-}
-
-fn companies(claim: &Value) -> Option<Companies> {
-    match claim {
-        Value::Null => Some(Companies::Only(Vec::new())),
-        Value::String(all) if all == "*" => Some(Companies::All),
-        Value::Array(ids) => {
-            let ids: Option<Vec<_>> = ids.iter().map(|id| CompanyId::parse(id.as_str()?).ok()).collect();
-            ids.map(Companies::Only)
-        }
-        _ => None,
-    }
-}
-
-fn claims_of(caller: &Caller, exp: i64) -> Claims {
-    Claims {
-        sub: caller.id.clone(),
-        name: Some(caller.name.clone()),
-        companies: match &caller.companies {
-            Companies::All => Value::from("*"),
-            Companies::Only(ids) => ids.iter().map(CompanyId::as_str).collect(),
-        },
-        role: caller.role.as_str().to_owned(),
-        exp,
-    }
-}
-
 /// A token as the host application would sign it; for the demo, the command line and tests.
 pub fn sign_api_token(config: &Config, caller: &Caller, now: Timestamp, life: Duration) -> String {
-    sign(config.api.secrets.current.as_bytes(), caller, now, life)
-}
-
-fn sign(key: &[u8], caller: &Caller, now: Timestamp, life: Duration) -> String {
-    let exp = now.as_second().saturating_add(i64::try_from(life.as_secs()).unwrap_or(i64::MAX / 2));
-    jsonwebtoken::encode(
-        &Header::new(Algorithm::HS256),
-        &claims_of(caller, exp),
-        &EncodingKey::from_secret(key),
-    )
-    .unwrap_or_default()
+    let secret = config.api.secrets.current.as_bytes();
+    sign(secret, caller, &config.api.checks, (now, life))
 }
 
 /// Cookies of our own pages.
@@ -211,40 +146,21 @@ impl PageTokens {
 
     /// The caller of a cookie.
     pub fn verify(&self, token: &str, now: Timestamp) -> Option<Caller> {
-        let keys: Vec<_> = self.keys.iter().map(|key| DecodingKey::from_secret(key)).collect();
-        verify(&keys, token, now)
+        verify_with_secrets(self.keys.iter().map(Vec::as_slice), token, now)
     }
 
     /// The `Set-Cookie` value that signs a browser in.
     pub fn cookie(&self, caller: &Caller, now: Timestamp, (life, is_https): (Duration, bool)) -> String {
-        let token = sign(self.keys.first().map(Vec::as_slice).unwrap_or_default(), caller, now, life);
+        let key = self.keys.first().map(Vec::as_slice).unwrap_or_default();
+        let token = sign(key, caller, &Checks::default(), (now, life));
         let secure = if is_https { "; Secure" } else { "" };
         format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}{secure}", life.as_secs())
     }
 }
 
-/// The caller of a token of the host application.
-pub(crate) fn caller_of(config: &Config, token: &str, now: Timestamp) -> Option<Caller> {
-    verify(&keys(&config.api.secrets), token, now)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_companies_claim_is_a_list_or_a_star_and_nothing_else() {
-        use serde_json::json;
-        assert_eq!(companies(&json!("*")), Some(Companies::All));
-        assert_eq!(
-            companies(&json!(["acme"])),
-            Some(Companies::Only(vec![CompanyId::parse("acme").unwrap()]))
-        );
-        assert_eq!(companies(&Value::Null), Some(Companies::Only(Vec::new())));
-        for strange in [json!("acme"), json!(1), json!(["../x"]), json!([1]), json!({})] {
-            assert_eq!(companies(&strange), None, "{strange}");
-        }
-    }
 
     #[test]
     fn cookies_are_found_among_others() {

@@ -1,4 +1,7 @@
-//! Companies and projects.
+//! Companies and projects: add, list, rename, limit.
+//!
+//! Guarantees: a company's admins rename it and look after its projects; new companies and limits are the affair of those who
+//! look after the installation, for a limit that its owner can lift is none. Does not do: count (the ledger does).
 
 use std::sync::Arc;
 
@@ -6,8 +9,10 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use jiff::Timestamp;
-use ledger::documents::{Company, Project};
+use ledger::documents::{Company, CompanyChange, Project, ProjectRenaming};
 use model::access::Permission;
+use model::names::title;
+use model::quotas::Quota;
 use model::{CompanyId, ProjectId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -17,8 +22,8 @@ use super::caller::Session;
 use super::extract::{JsonBody, PathOf};
 use crate::app::App;
 
-/// Longest name of a company or project.
-const NAME_CHARACTERS_MAX: usize = 200;
+/// The largest whole number that every JSON reader reads rightly.
+const LIMIT_MAX: u64 = (1 << 53) - 1;
 
 /// A company.
 #[derive(Debug, Serialize, ToSchema)]
@@ -31,6 +36,44 @@ pub(super) struct CompanyView {
     /// When it was added.
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
+    /// How much it may keep.
+    quota: QuotaView,
+    /// How much it has.
+    usage: UsageView,
+}
+
+/// How much a company may keep. `null` or left out means no limit.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct QuotaView {
+    /// At most so many documents.
+    #[serde(default)]
+    #[schema(maximum = 9007199254740991_u64)]
+    documents: Option<u64>,
+    /// At most so many bytes in the current files of all documents together.
+    #[serde(default)]
+    #[schema(maximum = 9007199254740991_u64)]
+    bytes: Option<u64>,
+}
+
+impl QuotaView {
+    fn quota(&self) -> Result<Quota, Problem> {
+        let is_small = |limit: &Option<u64>| limit.is_none_or(|limit| limit <= LIMIT_MAX);
+        if is_small(&self.documents) && is_small(&self.bytes) {
+            Ok(Quota { documents: self.documents, bytes: self.bytes })
+        } else {
+            Err(Problem::bad_request(format!("A limit is at most {LIMIT_MAX}.")))
+        }
+    }
+}
+
+/// How much a company has.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct UsageView {
+    /// Documents.
+    documents: u64,
+    /// Bytes of their current files.
+    bytes: u64,
 }
 
 /// A project.
@@ -58,24 +101,27 @@ pub(super) struct NewNamed {
     name: String,
 }
 
-impl NewNamed {
-    fn name(&self) -> Result<String, Problem> {
-        let name = self.name.trim();
-        let is_plain = !name.is_empty()
-            && name.chars().count() <= NAME_CHARACTERS_MAX
-            && !name.chars().any(char::is_control);
-        if is_plain {
-            Ok(name.to_owned())
-        } else {
-            Err(Problem::bad_request(format!(
-                "A name needs 1 to {NAME_CHARACTERS_MAX} characters and no control characters."
-            )))
-        }
-    }
+/// A new name.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewName {
+    /// What people call it from now on.
+    name: String,
+}
+
+fn plain_name(name: &str) -> Result<String, Problem> {
+    title(name).map_err(|refused| Problem::bad_request(refused.to_string()))
 }
 
 fn company_view(company: Company) -> CompanyView {
-    CompanyView { id: company.id.to_string(), name: company.name, created_at: company.created_at }
+    let Quota { documents, bytes } = company.quota;
+    CompanyView {
+        id: company.id.to_string(),
+        name: company.name,
+        created_at: company.created_at,
+        quota: QuotaView { documents, bytes },
+        usage: UsageView { documents: company.usage.documents, bytes: company.usage.bytes },
+    }
 }
 
 fn project_view(project: Project) -> ProjectView {
@@ -113,9 +159,60 @@ pub(super) async fn create_company(
     JsonBody(new): JsonBody<NewNamed>,
 ) -> Result<(StatusCode, Json<CompanyView>), Problem> {
     session.allow_operating()?;
-    let company = Company { id: company_id(&new.id)?, name: new.name()?, created_at: app.now() };
-    app.ledger.create_company(&company).await?;
+    let company = Company::new(company_id(&new.id)?, plain_name(&new.name)?, app.now());
+    app.ledger.create_company(&company, &session.author()).await?;
     Ok((StatusCode::CREATED, Json(company_view(company))))
+}
+
+/// One company.
+#[utoipa::path(get, path = "/api/v1/companies/{company}", tag = "companies", security(("bearer" = [])),
+    params(("company" = String, Path)),
+    responses((status = 200, body = CompanyView), (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(super) async fn find_company(
+    State(app): State<Arc<App>>,
+    session: Session,
+    PathOf(company): PathOf<String>,
+) -> Result<Json<CompanyView>, Problem> {
+    let company = company_id(&company)?;
+    session.allow(Permission::View, &company)?;
+    Ok(Json(company_view(app.ledger.company(&company).await?.ok_or_else(Problem::not_found)?)))
+}
+
+/// Renames a company.
+#[utoipa::path(patch, path = "/api/v1/companies/{company}", tag = "companies", security(("bearer" = [])),
+    params(("company" = String, Path)), request_body = NewName,
+    responses((status = 200, body = CompanyView), (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(super) async fn rename_company(
+    State(app): State<Arc<App>>,
+    session: Session,
+    PathOf(company): PathOf<String>,
+    JsonBody(new): JsonBody<NewName>,
+) -> Result<Json<CompanyView>, Problem> {
+    let id = company_id(&company)?;
+    session.allow(Permission::Administer, &id)?;
+    let name = Some(plain_name(&new.name)?);
+    let change = CompanyChange { id, name, quota: None, by: session.author(), at: app.now() };
+    Ok(Json(company_view(app.ledger.change_company(&change).await?)))
+}
+
+/// Sets how much a company may keep. For those who look after the installation.
+#[utoipa::path(put, path = "/api/v1/companies/{company}/quota", tag = "companies", security(("bearer" = [])),
+    params(("company" = String, Path)), request_body = QuotaView,
+    responses((status = 200, body = CompanyView), (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(super) async fn set_quota(
+    State(app): State<Arc<App>>,
+    session: Session,
+    PathOf(company): PathOf<String>,
+    JsonBody(quota): JsonBody<QuotaView>,
+) -> Result<Json<CompanyView>, Problem> {
+    let id = company_id(&company)?;
+    session.allow(Permission::View, &id)?;
+    session.allow_operating()?;
+    let quota = Some(quota.quota()?);
+    let change = CompanyChange { id, name: None, quota, by: session.author(), at: app.now() };
+    Ok(Json(company_view(app.ledger.change_company(&change).await?)))
 }
 
 /// The projects of a company.
@@ -129,6 +226,7 @@ pub(super) async fn list_projects(
 ) -> Result<Json<Vec<ProjectView>>, Problem> {
     let company = company_id(&company)?;
     session.allow(Permission::View, &company)?;
+    app.ledger.company(&company).await?.ok_or_else(Problem::not_found)?;
     Ok(Json(app.ledger.projects(&company).await?.into_iter().map(project_view).collect()))
 }
 
@@ -146,7 +244,26 @@ pub(super) async fn create_project(
     let company = company_id(&company)?;
     session.allow(Permission::Administer, &company)?;
     let id = ProjectId::parse(&new.id).map_err(|refused| Problem::id(&refused))?;
-    let project = Project { company, id, name: new.name()?, created_at: app.now() };
-    app.ledger.create_project(&project).await?;
+    let project = Project { company, id, name: plain_name(&new.name)?, created_at: app.now() };
+    app.ledger.create_project(&project, &session.author()).await?;
     Ok((StatusCode::CREATED, Json(project_view(project))))
+}
+
+/// Renames a project.
+#[utoipa::path(patch, path = "/api/v1/companies/{company}/projects/{project}", tag = "companies", security(("bearer" = [])),
+    params(("company" = String, Path), ("project" = String, Path)), request_body = NewName,
+    responses((status = 200, body = ProjectView), (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(super) async fn rename_project(
+    State(app): State<Arc<App>>,
+    session: Session,
+    PathOf((company, project)): PathOf<(String, String)>,
+    JsonBody(new): JsonBody<NewName>,
+) -> Result<Json<ProjectView>, Problem> {
+    let company = company_id(&company)?;
+    session.allow(Permission::Administer, &company)?;
+    let id = ProjectId::parse(&project).map_err(|refused| Problem::id(&refused))?;
+    let name = plain_name(&new.name)?;
+    let renaming = ProjectRenaming { company, id, name, by: session.author(), at: app.now() };
+    Ok(Json(project_view(app.ledger.rename_project(&renaming).await?)))
 }

@@ -20,9 +20,9 @@ mod listen;
 mod operations;
 mod routes;
 mod stream;
+mod tokens;
 
 pub use answer::Problem;
-pub(crate) use caller::caller_of;
 pub use caller::{PageTokens, Session, sign_api_token};
 pub(crate) use documents::api_url_of;
 pub use listen::{Listening, listen};

@@ -18,7 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::Problem;
-use super::{audit, callbacks, changes, companies, comparisons, documents, health, kept, operations, stream};
+use super::{audit, callbacks, changes, companies, comparisons, documents, health, kept, operations, stream, tokens};
 use crate::app::App;
 use crate::console;
 
@@ -48,7 +48,12 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(stream::stream))
         // Everybody else's: a bearer token.
         .routes(routes!(companies::list_companies, companies::create_company))
+        .routes(routes!(companies::find_company, companies::rename_company))
+        .routes(routes!(companies::set_quota))
         .routes(routes!(companies::list_projects, companies::create_project))
+        .routes(routes!(companies::rename_project))
+        .routes(routes!(tokens::list_tokens, tokens::create_token))
+        .routes(routes!(tokens::revoke_token))
         .routes(routes!(documents::create_document))
         .routes(routes!(documents::list_documents))
         .routes(routes!(documents::find_document, changes::delete_document))

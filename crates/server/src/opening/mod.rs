@@ -52,6 +52,9 @@ pub enum OpenError {
         /// The thing.
         what: String,
     },
+    /// The company has as much as it may.
+    #[error("the company may keep no more than {0}")]
+    OverQuota(model::quotas::Exceeded),
     /// The upload is larger than allowed.
     #[error("the upload is larger than {limit_bytes} bytes")]
     TooLarge {
@@ -80,6 +83,7 @@ impl From<ledger::LedgerError> for OpenError {
         match cause {
             ledger::LedgerError::NotFound { what } => Self::NotFound { what },
             ledger::LedgerError::AlreadyExists { what } => Self::Exists { what },
+            ledger::LedgerError::OverQuota(exceeded) => Self::OverQuota(exceeded),
             cause => Self::Ledger(cause),
         }
     }

@@ -49,6 +49,7 @@ async fn store(app: Arc<App>, upload: Upload, spooled: Spooled) -> Result<Docume
     if let Some(reason) = checked.refusal.take() {
         return Err(OpenError::NotWhole { reason });
     }
+    refuse_over_quota(&app, &upload, &spooled).await?;
     app.vault.put(&spooled, &Sidecar::Uploaded { to_become: upload.id.clone() }).await?;
     steps::reached("upload.stored");
     let new = NewDocument {
@@ -65,6 +66,13 @@ async fn store(app: Arc<App>, upload: Upload, spooled: Spooled) -> Result<Docume
     tracing::info!(document.id = %document.id, "document {} was brought in", document.id);
     app.signals.announce(Signal::Settled(document.id.clone())).await;
     Ok(document)
+}
+
+/// What will be refused is not stored first: refused uploads must not fill the vault. The ledger looks again, in the very
+/// step that adds the document.
+async fn refuse_over_quota(app: &App, upload: &Upload, spooled: &Spooled) -> Result<(), OpenError> {
+    let Some(company) = app.ledger.company(&upload.company).await? else { return Ok(()) };
+    company.quota.rule_on_new_document(company.usage, spooled.size_bytes).map_err(OpenError::OverQuota)
 }
 
 async fn spool<E>(app: &App, body: impl Stream<Item = Result<Bytes, E>>) -> Result<Spooled, OpenError> {

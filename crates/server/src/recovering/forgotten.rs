@@ -19,7 +19,7 @@ use vault::{Sidecar, read_verified};
 use super::RecoveryError;
 use super::keys::is_quiet;
 use crate::app::App;
-use crate::incoming::{check, hint_of, tell_vanished};
+use crate::incoming::{check, hint_of, tell_over_quota, tell_vanished};
 use crate::telemetry::{self, report};
 
 /// The status in the sidecar of a forgotten file: it came with no callback.
@@ -91,6 +91,7 @@ pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -
     }
     steps::reached("forgotten.committed");
     tell_vanished(app, &committed);
+    tell_over_quota(&committed);
     if damaged.is_some() {
         leave_with_the_server(document, &committed);
         return Ok(());

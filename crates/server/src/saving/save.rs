@@ -19,7 +19,7 @@ use super::accept::Work;
 use super::fetch::{fetch, opened_on};
 use super::jobs::Job;
 use crate::app::App;
-use crate::incoming::{Checked, tell_vanished};
+use crate::incoming::{Checked, tell_over_quota, tell_vanished};
 use crate::telemetry::{self, report, timed};
 
 /// How often somebody who waits for an earlier save looks.
@@ -200,6 +200,7 @@ async fn announce(app: &App, save: &OpenSave, committed: &Committed) {
         app.signals.announce(Signal::Settled(document.clone())).await;
     }
     tell_vanished(app, committed);
+    tell_over_quota(committed);
     let document = committed.document.as_ref().map_or("?", model::DocumentId::as_str);
     match (&committed.ruling, committed.label, committed.kept) {
         _ if !committed.is_new => {}

@@ -9,7 +9,7 @@ use understudy::Settings;
 use crate::support::{SECRET, Stage, config};
 
 /// Runs `saveguard` with the settings of a configuration, as an operator would on the same machine.
-fn saveguard(config: &saveguard::config::Config, arguments: &[&str]) -> Output {
+pub(crate) fn saveguard(config: &saveguard::config::Config, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_saveguard"));
     command.env_clear().args(arguments);
     for (name, value) in [
@@ -37,7 +37,7 @@ async fn saveguard_beside(config: &saveguard::config::Config, arguments: &'stati
     tokio::task::spawn_blocking(move || saveguard(&config, arguments)).await.unwrap()
 }
 
-fn json(output: &Output) -> Value {
+pub(crate) fn json(output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
     serde_json::from_str(text.trim())
         .unwrap_or_else(|_| panic!("stdout: {text}\nstderr: {}", String::from_utf8_lossy(&output.stderr)))

@@ -8,13 +8,17 @@
 
 mod access;
 mod audit;
+mod callers;
 mod changing;
 mod cli;
+mod company_cli;
 mod comparing;
 mod content;
 mod demo;
 mod hostile;
+mod matrix;
 mod operations;
+mod quotas;
 mod recorded;
 mod recovering;
 mod saving;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::Guards;
-use model::access::{Caller, Companies, Role};
+use model::access::{Caller, Companies, Organisations, Role};
 use reqwest::StatusCode;
 use saveguard::app::App;
 use saveguard::clock::{Clock as _, SystemClock};
@@ -36,7 +36,13 @@ pub(crate) struct Stage {
 }
 
 pub(crate) fn admin() -> Caller {
-    Caller { id: "root".to_owned(), name: "Root".to_owned(), role: Role::Admin, companies: Companies::All }
+    Caller {
+        id: "root".to_owned(),
+        name: "Root".to_owned(),
+        role: Role::Admin,
+        companies: Companies::All,
+        organisations: Organisations::NONE,
+    }
 }
 
 fn free_port() -> u16 {

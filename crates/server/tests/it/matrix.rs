@@ -1,0 +1,316 @@
+//! Every route x who calls it. The data belong to the company `tainted`, and that word is in all of them: it must never come
+//! back to anybody else.
+//!
+//! A route that is not listed here fails the test, so that nobody adds one without saying who may call it.
+
+use std::collections::BTreeSet;
+
+use model::access::{Caller, Companies, Role};
+use model::{CompanyId, DocumentId};
+use reqwest::Method;
+use saveguard::http::openapi;
+use serde_json::{Value, json};
+
+use crate::support::{Stage, admin};
+
+/// Who calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Nobody,
+    /// An admin of another company, with a token of the host application.
+    Other,
+    /// A program with an API token of another company, as admin.
+    OtherApiToken,
+    /// A viewer of the company whose data they are.
+    Viewer,
+    /// A viewer's API token of that company.
+    ViewerApiToken,
+    /// Its admin.
+    Admin,
+}
+
+/// What a route must answer.
+struct Row {
+    method: Method,
+    path: &'static str,
+    body: Value,
+    /// Its own admin.
+    admin: u16,
+    /// Its own viewer.
+    viewer: u16,
+    /// Admins of another company.
+    other: u16,
+    nobody: u16,
+}
+
+fn row(method: Method, path: &'static str, body: Value, [admin, viewer, other]: [u16; 3]) -> Row {
+    Row { method, path, body, admin, viewer, other, nobody: 401 }
+}
+
+/// The whole interface.
+fn rows() -> Vec<Row> {
+    let get = |path, statuses| row(Method::GET, path, Value::Null, statuses);
+    let post = |path, body, statuses| row(Method::POST, path, body, statuses);
+    let open = |row: Row, nobody| Row { nobody, ..row };
+    let named = json!({ "id": "tainted-new", "name": "tainted" });
+    let new_name = json!({ "name": "tainted too" });
+    let new_token = json!({ "name": "tainted", "role": "viewer", "companies": ["tainted"] });
+    vec![
+        get("/api/v1/companies", [200, 200, 200]),
+        post("/api/v1/companies", named.clone(), [403, 403, 403]),
+        get("/api/v1/companies/{company}", [200, 200, 404]),
+        row(Method::PATCH, "/api/v1/companies/{company}", new_name.clone(), [200, 403, 404]),
+        row(Method::PUT, "/api/v1/companies/{company}/quota", json!({}), [403, 403, 404]),
+        get("/api/v1/companies/{company}/projects", [200, 200, 404]),
+        post("/api/v1/companies/{company}/projects", named, [201, 403, 404]),
+        row(Method::PATCH, "/api/v1/companies/{company}/projects/{project}", new_name, [200, 403, 404]),
+        get("/api/v1/companies/{company}/documents", [200, 200, 404]),
+        post("/api/v1/companies/{company}/projects/{project}/documents", Value::Null, [201, 403, 404]),
+        get("/api/v1/documents/{document}", [200, 200, 404]),
+        get("/api/v1/documents/{document}/versions", [200, 200, 404]),
+        get("/api/v1/documents/{document}/content", [200, 200, 404]),
+        get("/api/v1/documents/{document}/download", [200, 200, 404]),
+        // Without `If-Match`, which is asked for only after the caller may edit.
+        row(Method::PUT, "/api/v1/documents/{document}/content", json!("tainted"), [428, 403, 404]),
+        post("/api/v1/documents/{document}/versions/{version}/restore", json!({}), [200, 403, 404]),
+        get("/api/v1/documents/{document}/versions/{version}/receipt", [200, 200, 404]),
+        get("/api/v1/documents/{document}/diff", [200, 200, 404]),
+        get("/api/v1/documents/{document}/audit", [200, 403, 404]),
+        get("/api/v1/companies/{company}/audit", [200, 403, 404]),
+        get("/api/v1/documents/{document}/kept", [200, 200, 404]),
+        get("/api/v1/documents/{document}/kept/{number}/content", [200, 200, 404]),
+        post("/api/v1/documents/{document}/kept/{number}/use", Value::Null, [200, 403, 404]),
+        post("/api/v1/documents/{document}/kept/{number}/dismiss", Value::Null, [204, 403, 404]),
+        row(Method::DELETE, "/api/v1/documents/{document}", Value::Null, [204, 403, 404]),
+        post("/api/v1/documents/{document}/undelete", Value::Null, [200, 403, 404]),
+        post("/api/v1/documents/{document}/editor-config", json!({ "mode": "edit" }), [200, 403, 404]),
+        get("/api/v1/tokens", [200, 403, 200]),
+        post("/api/v1/tokens", new_token, [201, 403, 404]),
+        row(Method::DELETE, "/api/v1/tokens/{number}", Value::Null, [204, 403, 404]),
+        get("/api/v1/operations/lanes", [403, 403, 403]),
+        get("/api/v1/operations/status", [403, 403, 403]),
+        get("/api/v1/operations/orphans", [403, 403, 403]),
+        get("/api/v1/operations/orphans/{number}/content", [403, 403, 403]),
+        get("/metrics", [403, 403, 403]),
+        // The Document Server's: they ask for tokens of their own, and no caller's token is one.
+        open(post("/callback/{document}", json!({ "key": "tainted", "status": 2 }), [403, 403, 403]), 403),
+        open(get("/stream/{document}", [403, 403, 403]), 403),
+        // Nobody's.
+        open(get("/healthz", [200, 200, 200]), 200),
+        open(get("/readyz", [200, 200, 200]), 200),
+    ]
+}
+
+/// The pages, which the OpenAPI document does not describe.
+fn pages() -> Vec<Row> {
+    let get = |path, statuses| row(Method::GET, path, Value::Null, statuses);
+    vec![
+        get("/", [200, 200, 200]),
+        get("/document/{document}", [200, 200, 404]),
+        get("/edit/{document}", [200, 403, 404]),
+        get("/view/{document}", [200, 200, 404]),
+    ]
+}
+
+/// Everything that can be called, as the server describes it.
+fn described() -> BTreeSet<(String, String)> {
+    let description = serde_json::to_value(openapi()).unwrap();
+    let paths = description["paths"].as_object().unwrap();
+    let methods = ["get", "put", "post", "delete", "patch", "head", "options", "trace"];
+    let operations = paths.iter().flat_map(|(path, item)| {
+        let methods = methods.iter().filter(|method| item.get(**method).is_some());
+        methods.map(|method| (method.to_uppercase(), path.clone()))
+    });
+    operations.collect()
+}
+
+/// The ids a path is called with.
+struct Ids {
+    company: &'static str,
+    project: &'static str,
+    document: &'static str,
+    kept: u64,
+    token: u64,
+}
+
+const MISSING: Ids =
+    Ids { company: "missing", project: "missing", document: "missing-1", kept: 999_999, token: 999_999 };
+
+impl Ids {
+    fn fill(&self, path: &str) -> String {
+        let number = if path.contains("tokens") { self.token } else { self.kept };
+        path.replace("{company}", self.company)
+            .replace("{project}", self.project)
+            .replace("{document}", self.document)
+            .replace("{number}", &number.to_string())
+            .replace("{version}", "1")
+    }
+
+    fn body(&self, body: &Value) -> Value {
+        let mut body = body.clone();
+        if body.get("companies").is_some() {
+            body["companies"] = json!([self.company]);
+        }
+        body
+    }
+}
+
+struct Theatre {
+    stage: Stage,
+    tainted: Ids,
+    bearers: Vec<(Who, Option<String>)>,
+}
+
+fn of(company: &str, role: Role) -> Caller {
+    Caller { role, companies: Companies::Only(vec![CompanyId::parse(company).unwrap()]), ..admin() }
+}
+
+impl Theatre {
+    async fn open() -> Self {
+        let stage = Stage::start().await;
+        stage.docx("12345").await;
+        let tainted = taint(&stage).await;
+        let api_token = async |company: &str, role: &str| {
+            let wish =
+                json!({ "name": format!("{company}'s program"), "role": role, "companies": [company] });
+            stage.post("/api/v1/tokens", &wish).await["token"].as_str().unwrap().to_owned()
+        };
+        let bearers = vec![
+            (Who::Nobody, None),
+            (Who::Other, Some(stage.token(&of("acme", Role::Admin)))),
+            (Who::OtherApiToken, Some(api_token("acme", "admin").await)),
+            (Who::Viewer, Some(stage.token(&of("tainted", Role::Viewer)))),
+            (Who::ViewerApiToken, Some(api_token("tainted", "viewer").await)),
+            (Who::Admin, Some(stage.token(&of("tainted", Role::Admin)))),
+        ];
+        Self { stage, tainted, bearers }
+    }
+
+    /// Status, headers and body of a call.
+    async fn call(&self, row: &Row, ids: &Ids, bearer: Option<&str>) -> (u16, String, Vec<u8>) {
+        let url = format!("{}{}", self.stage.base, ids.fill(row.path));
+        let mut request = self.stage.http.request(row.method.clone(), url);
+        if let Some(bearer) = bearer {
+            request = request.bearer_auth(bearer);
+        }
+        if row.path.ends_with("/documents") && row.method == Method::POST {
+            let query = [("name", "tainted.txt"), ("id", "tainted-new")];
+            request = request.query(&query).body("tainted");
+        } else if !row.body.is_null() {
+            request = request.json(&ids.body(&row.body));
+        }
+        let response = request.send().await.unwrap();
+        let (status, headers) = (response.status().as_u16(), format!("{:?}", response.headers()));
+        (status, headers, response.bytes().await.unwrap().to_vec())
+    }
+}
+
+/// A company with one of everything, each with the word in it.
+async fn taint(stage: &Stage) -> Ids {
+    let named = json!({ "id": "tainted", "name": "tainted" });
+    stage.post("/api/v1/companies", &named).await;
+    stage.post("/api/v1/companies/tainted/projects", &named).await;
+    let upload = stage
+        .request(Method::POST, "/api/v1/companies/tainted/projects/tainted/documents")
+        .query(&[("id", "tainted-1"), ("name", "tainted.txt")])
+        .body("tainted")
+        .send();
+    assert_eq!(upload.await.unwrap().status().as_u16(), 201);
+    let wish = json!({ "name": "tainted", "role": "editor", "companies": ["tainted"] });
+    let token = stage.post("/api/v1/tokens", &wish).await["details"]["number"].as_u64().unwrap();
+    Ids { company: "tainted", project: "tainted", document: "tainted-1", kept: keep(stage).await, token }
+}
+
+/// A conflict copy.
+async fn keep(stage: &Stage) -> u64 {
+    let app = stage.app();
+    let document = DocumentId::parse("tainted-1").unwrap();
+    let mut writer = app.spool.begin();
+    writer.write(b"a tainted copy").await.unwrap();
+    let spooled = writer.finish().await.unwrap();
+    let sidecar = vault::Sidecar::Uploaded { to_become: document.clone() };
+    app.vault.put(&spooled, &sidecar).await.unwrap();
+    let found = ledger::documents::UnnamedBlob {
+        blob: ledger::documents::BlobFacts {
+            digest: spooled.digest,
+            size_bytes: spooled.size_bytes,
+            file_type: "txt".to_owned(),
+            flags: String::new(),
+            extent: None,
+        },
+        document: Some(document),
+        key: None,
+        at: app.now(),
+    };
+    app.ledger.keep_unnamed(&found).await.unwrap().unwrap()
+}
+
+fn expected(row: &Row, who: Who) -> u16 {
+    match who {
+        Who::Nobody => row.nobody,
+        Who::Other | Who::OtherApiToken => row.other,
+        Who::Viewer | Who::ViewerApiToken => row.viewer,
+        Who::Admin => row.admin,
+    }
+}
+
+fn is_tainted(bytes: &[u8]) -> bool {
+    String::from_utf8_lossy(bytes).to_lowercase().contains("tainted")
+}
+
+/// A problem without the one thing that is new in every answer. Pages have none.
+fn without_instance(body: &[u8]) -> String {
+    match serde_json::from_slice::<Value>(body) {
+        Ok(mut problem) => {
+            problem.as_object_mut().map(|problem| problem.remove("instance"));
+            problem.to_string()
+        }
+        Err(_) => String::from_utf8_lossy(body).into_owned(),
+    }
+}
+
+#[test]
+fn every_described_route_is_in_the_matrix() {
+    let listed: BTreeSet<_> =
+        rows().iter().map(|row| (row.method.to_string(), row.path.to_owned())).collect();
+
+    assert_eq!(described(), listed, "say in `rows` who may call the new route");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_answers_each_caller_as_it_must_and_nothing_of_another_company_comes_back() {
+    let theatre = Theatre::open().await;
+    for row in rows().into_iter().chain(pages()) {
+        for (who, bearer) in &theatre.bearers {
+            let at = format!("{} {} called by {who:?}", row.method, row.path);
+            let (status, headers, body) = theatre.call(&row, &theatre.tainted, bearer.as_deref()).await;
+
+            assert_eq!(status, expected(&row, *who), "{at}: {}", String::from_utf8_lossy(&body));
+            if matches!(who, Who::Nobody | Who::Other | Who::OtherApiToken) {
+                assert!(
+                    !is_tainted(&body) && !is_tainted(headers.as_bytes()),
+                    "{at} tells what is not theirs"
+                );
+            }
+        }
+    }
+    theatre.stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_foreign_thing_looks_exactly_like_a_missing_one() {
+    let theatre = Theatre::open().await;
+    let foreign_callers =
+        theatre.bearers.iter().filter(|(who, _)| matches!(who, Who::Other | Who::OtherApiToken));
+    for (who, bearer) in foreign_callers {
+        for row in rows().into_iter().chain(pages()).filter(|row| row.other == 404) {
+            let (status, _, foreign) = theatre.call(&row, &theatre.tainted, bearer.as_deref()).await;
+            let (missing_status, _, missing) = theatre.call(&row, &MISSING, bearer.as_deref()).await;
+
+            let at = format!("{} {} called by {who:?}", row.method, row.path);
+            assert_eq!((status, missing_status), (404, 404), "{at}");
+            assert_eq!(without_instance(&foreign), without_instance(&missing), "{at}");
+        }
+    }
+    theatre.stage.stop().await;
+}
