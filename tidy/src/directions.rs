@@ -3,7 +3,7 @@
 use crate::Tree;
 
 /// What a folder of the server may not mention, with the reason.
-const FORBIDDEN: [(&str, &[&str], &str); 9] = [
+const FORBIDDEN: [(&str, &[&str], &str); 10] = [
     (
         "saving/",
         &["crate::opening", "crate::recovering", "crate::verifying", "crate::http", "crate::cli"],
@@ -45,6 +45,11 @@ const FORBIDDEN: [(&str, &[&str], &str); 9] = [
         "editors/",
         &["crate::opening", "crate::saving", "crate::recovering", "crate::http"],
         "an outward client knows no flow",
+    ),
+    (
+        "callers/",
+        &["crate::opening", "crate::saving", "crate::recovering", "crate::http", "crate::cli"],
+        "who is calling is told before any flow begins",
     ),
     ("http/", &["crate::cli", "crate::recovering"], "an edge calls flows, not other edges or the background"),
     (

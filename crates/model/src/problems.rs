@@ -69,7 +69,7 @@ codes! {
     /// A fault of ours.
     Internal = "API_008", "INTERNAL", "Something failed on our side";
     /// A company has as much as it may.
-    QuotaExceeded = "API_009", "QUOTA_EXCEEDED", "The company's quota is used up";
+    QuotaExceeded = "API_010", "QUOTA_EXCEEDED", "The company's quota is used up";
 }
 
 impl fmt::Display for Code {

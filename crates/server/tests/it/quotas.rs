@@ -23,7 +23,7 @@ async fn an_upload_beyond_the_quota_is_refused_and_leaves_nothing() {
     let large = stage.upload("b", "b.txt", b"123456").await;
     assert_eq!(large.status().as_u16(), 409);
     let problem: Value = large.json().await.unwrap();
-    assert_eq!((&problem["code"], &problem["name"]), (&json!("API_009"), &json!("QUOTA_EXCEEDED")));
+    assert_eq!((&problem["code"], &problem["name"]), (&json!("API_010"), &json!("QUOTA_EXCEEDED")));
     assert!(problem["detail"].as_str().unwrap().contains("10 bytes"), "{problem}");
     let digest = understudy::office::sha256_hex(b"123456");
     let blob = stage.folder().join("data/vault/blobs").join(&digest[..2]).join(&digest);
