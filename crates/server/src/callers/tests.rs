@@ -247,3 +247,23 @@ async fn new_keys_are_fetched_once_a_minute_and_a_failed_fetch_keeps_the_old_one
     stop.cancel();
     following.await.unwrap();
 }
+
+#[tokio::test]
+async fn trouble_with_the_ledger_is_no_wrong_token() {
+    use steps::{Aftermath, Faults, Moment};
+    let bench = Workbench::new().await;
+    let wish = Wish {
+        name: "export".to_owned(),
+        role: Role::Viewer,
+        companies: Companies::All,
+        organisations: Organisations::NONE,
+        expires_days: None,
+    };
+    let (text, _) = issue(&bench.process(), wish, ledger::documents::Author::saveguard()).await.unwrap();
+    // The lookup is the first call of a request, the note of its use the second.
+    let failing =
+        |number| bench.process_with(&Arc::new(Faults::at_call(number, Moment::Before, Aftermath::GoesOn)));
+
+    assert!(bearer(&failing(1), &text).await.is_err());
+    assert!(bearer(&failing(2), &text).await.unwrap().is_some(), "a use that cannot be noted harms nobody");
+}
