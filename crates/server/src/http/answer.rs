@@ -262,7 +262,7 @@ impl From<OpenError> for Problem {
                 StatusCode::CONFLICT,
                 Code::QuotaExceeded,
                 format!("The company may keep no more than {exceeded}; nothing was stored."),
-                "Delete what nobody needs, or ask whoever looks after the installation for a larger quota.",
+                "Ask whoever looks after the installation for a larger quota.",
             ),
             OpenError::TooLarge { limit_bytes } => Self::too_large(limit_bytes),
             OpenError::BrokenOff => Self::bad_request("The upload broke off."),

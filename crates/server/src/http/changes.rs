@@ -37,7 +37,7 @@ pub(super) async fn download_document(
     PathOf(document): PathOf<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let document = session.document(&app, &document, Permission::View).await?;
+    let document = session.document(&app, &document, Permission::Download).await?;
     let downloaded = download(&app, &document, &session.author()).await?;
     let mut response = send(&app, &headers, &downloaded.content.blob, document.name.as_str()).await?;
     let headers = response.headers_mut();
@@ -117,7 +117,7 @@ pub(super) async fn restore_version(
     PathOf((document, version)): PathOf<(String, String)>,
     JsonBody(wish): JsonBody<RestoreWish>,
 ) -> Result<Json<DocumentView>, Problem> {
-    let document = session.document(&app, &document, Permission::Edit).await?;
+    let document = session.document(&app, &document, Permission::Restore).await?;
     let label = Label::parse(&version)
         .ok_or_else(|| Problem::bad_request("A version is a number like 14 or 14.2."))?;
     let editors = if wish.while_editing { EditorsInside::RetireTheirKey } else { EditorsInside::Refuse };
@@ -140,7 +140,7 @@ pub(super) async fn use_kept_copy(
     session: Session,
     PathOf((document, number)): PathOf<(String, u64)>,
 ) -> Result<Json<DocumentView>, Problem> {
-    let document = session.document(&app, &document, Permission::Edit).await?;
+    let document = session.document(&app, &document, Permission::Restore).await?;
     let changer = Changer { who: session.author(), expected_head: None, editors: EditorsInside::Refuse };
     use_kept(&app, &document.id, number, changer).await?;
     shown(&app, &document.id).await
@@ -156,7 +156,7 @@ pub(super) async fn dismiss_kept_copy(
     session: Session,
     PathOf((document, number)): PathOf<(String, u64)>,
 ) -> Result<StatusCode, Problem> {
-    let document = session.document(&app, &document, Permission::Edit).await?;
+    let document = session.document(&app, &document, Permission::Restore).await?;
     let copy = app.ledger.kept_copy(number).await?;
     copy.filter(|copy| copy.document.as_ref() == Some(&document.id)).ok_or_else(Problem::not_found)?;
     app.ledger.dismiss_kept(number, &session.author(), app.now()).await?;
@@ -175,7 +175,7 @@ pub(super) async fn delete_document(
     session: Session,
     PathOf(document): PathOf<String>,
 ) -> Result<StatusCode, Problem> {
-    let document = session.document(&app, &document, Permission::Edit).await?;
+    let document = session.document(&app, &document, Permission::Delete).await?;
     delete(&app, &document.id, &session.author()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -191,7 +191,7 @@ pub(super) async fn undelete_document(
     session: Session,
     PathOf(document): PathOf<String>,
 ) -> Result<Json<DocumentView>, Problem> {
-    let document = session.document_or_deleted(&app, &document, Permission::Edit).await?;
+    let document = session.document_or_deleted(&app, &document, Permission::Restore).await?;
     undelete(&app, &document.id, &session.author()).await?;
     shown(&app, &document.id).await
 }
