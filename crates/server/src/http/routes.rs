@@ -18,7 +18,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::Problem;
-use super::{audit, callbacks, changes, companies, comparisons, documents, health, kept, operations, stream, tokens};
+use super::{
+    audit, callbacks, changes, companies, comparisons, documents, health, kept, operations, stream, tokens,
+};
 use crate::app::App;
 use crate::console;
 

@@ -285,8 +285,9 @@ async fn an_exported_trail_is_sound_and_every_manipulation_is_found() {
             lines.insert(at, lines[at].clone());
         }),
         ("an anchor was edited", |lines| {
-            let details = lines[1]["details"].as_str().unwrap().replace("one", "owe");
-            lines[1]["details"] = json!(details);
+            let at = lines.iter().position(|line| line["action"] == "heads-anchored").unwrap();
+            let details = lines[at]["details"].as_str().unwrap().replace("one", "owe");
+            lines[at]["details"] = json!(details);
         }),
     ];
     for (what, manipulation) in manipulations {

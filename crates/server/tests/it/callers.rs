@@ -145,6 +145,7 @@ async fn an_api_token_is_shown_once_opens_its_company_and_ends_with_its_revocati
     let expected = [
         ("root", "company-created"),
         ("root", "project-created"),
+        ("saveguard", "heads-anchored"),
         ("acme-admin", "token-created"),
         ("acme-admin", "token-revoked"),
     ];
