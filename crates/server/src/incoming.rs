@@ -3,6 +3,8 @@
 //! Guarantees: what is checked is what is stored (both read the same spool); checking runs off the async threads; every
 //! finding is counted, whatever follows from it.
 
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
 use ledger::documents::BlobFacts;
 use ledger::saves::Committed;
 use model::DocumentId;
@@ -23,6 +25,41 @@ pub enum CheckError {
     /// The check was interrupted.
     #[error("the check was interrupted")]
     Interrupted,
+}
+
+/// Why an upload did not arrive.
+#[derive(Debug, thiserror::Error)]
+pub enum UploadError {
+    /// More bytes than allowed.
+    #[error("the upload is larger than {limit_bytes} bytes")]
+    TooLarge {
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// The caller stopped.
+    #[error("the upload broke off")]
+    BrokenOff,
+    /// The spool cannot take it.
+    #[error("the spool cannot take the upload")]
+    Spool(#[source] VaultError),
+}
+
+/// Takes the body of an upload into the spool, within the limit.
+pub(crate) async fn spool_upload<E>(
+    app: &App,
+    body: impl Stream<Item = Result<Bytes, E>>,
+) -> Result<Spooled, UploadError> {
+    let limit_bytes = app.config.server.upload_bytes_max;
+    let mut writer = app.spool.begin();
+    let mut body = std::pin::pin!(body);
+    while let Some(chunk) = body.next().await {
+        let chunk = chunk.map_err(|_| UploadError::BrokenOff)?;
+        if writer.size_bytes() + chunk.len() as u64 > limit_bytes {
+            return Err(UploadError::TooLarge { limit_bytes });
+        }
+        writer.write(&chunk).await.map_err(UploadError::Spool)?;
+    }
+    writer.finish().await.map_err(UploadError::Spool)
 }
 
 /// What the check and the policy say of bytes.

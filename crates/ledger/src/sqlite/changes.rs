@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use model::changing::{ChangeRuling, rule_on_change};
-use model::{DocumentId, InboxNumber, Label};
+use model::{DocumentId, InboxNumber};
 use rusqlite::{Connection, params};
 use serde_json::json;
 
@@ -118,7 +118,12 @@ fn put_version(connection: &Connection, change: &HeadChange) -> Result<ChangeOut
     end_sessions(connection, &sessions, "changed past the editors", request.at)?;
     contents::name_blob(connection, blob, request.at)?;
     let label = contents::next_version(connection, &request.document)?;
-    contents::add_content(connection, &content_of(change, label))?;
+    let new = NewContent::without_session(
+        (&request.document, label),
+        (from.origin(), blob),
+        (&request.who, request.at),
+    );
+    contents::add_content(connection, &new)?;
     contents::move_head(connection, &request.document, label, request.at)?;
     if let ChangeSource::Kept(number) = from {
         let as_what = "used";
@@ -142,24 +147,6 @@ fn put_version(connection: &Connection, change: &HeadChange) -> Result<ChangeOut
         &Act { document, at: request.at, actor: Actor::person(&request.who), action, details },
     )?;
     Ok(ChangeOutcome::Done(label))
-}
-
-fn content_of(change: &HeadChange, label: Label) -> NewContent<'_> {
-    NewContent {
-        document: &change.request.document,
-        label,
-        origin: change.from.origin(),
-        blob: &change.blob,
-        author: &change.request.who,
-        committed_at: change.request.at,
-        saved_at: None,
-        session_start: None,
-        key: None,
-        inbox: None,
-        is_filed_beside: false,
-        history: None,
-        server_version: None,
-    }
 }
 
 fn delete_document(connection: &Connection, request: &ChangeRequest) -> Result<ChangeOutcome> {

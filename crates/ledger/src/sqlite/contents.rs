@@ -45,6 +45,31 @@ pub(super) struct NewContent<'a> {
     pub(super) server_version: Option<&'a str>,
 }
 
+impl<'a> NewContent<'a> {
+    /// A content that no session made: an upload, something restored, a change from outside.
+    pub(super) fn without_session(
+        (document, label): (&'a DocumentId, Label),
+        (origin, blob): (Origin, &'a BlobFacts),
+        (author, at): (&'a Author, Timestamp),
+    ) -> Self {
+        Self {
+            document,
+            label,
+            origin,
+            blob,
+            author,
+            committed_at: at,
+            saved_at: None,
+            session_start: None,
+            key: None,
+            inbox: None,
+            is_filed_beside: false,
+            history: None,
+            server_version: None,
+        }
+    }
+}
+
 pub(super) fn add_content(connection: &Connection, new: &NewContent<'_>) -> Result<()> {
     connection
         .prepare_cached(

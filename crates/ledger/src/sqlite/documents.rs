@@ -139,31 +139,18 @@ fn create_document(connection: &Connection, new: &NewDocument) -> Result<Documen
             ms(new.at),
             Stored(new.blob.digest)
         ])?;
-    contents::add_content(connection, &first_content(new))?;
+    let content = NewContent::without_session(
+        (&new.id, Label::FIRST),
+        (Origin::Upload, &new.blob),
+        (&new.author, new.at),
+    );
+    contents::add_content(connection, &content)?;
     let details =
         json!({ "label": "1", "digest": new.blob.digest.to_string(), "sizeBytes": new.blob.size_bytes });
     let actor = Actor::person(&new.author);
     append(connection, &Act { document: &new.id, at: new.at, actor, action: "document-uploaded", details })?;
     anchor_company(connection, &new.company, new.at)?;
     find(connection, &new.id)?.ok_or_else(|| LedgerError::damaged("a document that was just written is gone"))
-}
-
-fn first_content(new: &NewDocument) -> NewContent<'_> {
-    NewContent {
-        document: &new.id,
-        label: Label::FIRST,
-        origin: Origin::Upload,
-        blob: &new.blob,
-        author: &new.author,
-        committed_at: new.at,
-        saved_at: None,
-        session_start: None,
-        key: None,
-        inbox: None,
-        is_filed_beside: false,
-        history: None,
-        server_version: None,
-    }
 }
 
 fn find(connection: &Connection, id: &DocumentId) -> Result<Option<Document>> {

@@ -144,7 +144,12 @@ fn take_in_external(connection: &Connection, change: &ExternalChange) -> Result<
     let author = Author::new("published-tree", "Published tree").calling_from("saveguard");
     let (label, kept) = if is_on_head && change.damaged.is_none() {
         let label = contents::next_version(connection, document)?;
-        contents::add_content(connection, &external_content(change, label, &author))?;
+        let new = NewContent::without_session(
+            (document, label),
+            (Origin::External, &change.blob),
+            (&author, change.at),
+        );
+        contents::add_content(connection, &new)?;
         contents::move_head(connection, document, label, change.at)?;
         (Some(label), None)
     } else {
@@ -167,24 +172,6 @@ fn take_in_external(connection: &Connection, change: &ExternalChange) -> Result<
         },
     )?;
     Ok(kept)
-}
-
-fn external_content<'a>(change: &'a ExternalChange, label: Label, author: &'a Author) -> NewContent<'a> {
-    NewContent {
-        document: &change.document,
-        label,
-        origin: Origin::External,
-        blob: &change.blob,
-        author,
-        committed_at: change.at,
-        saved_at: None,
-        session_start: None,
-        key: None,
-        inbox: None,
-        is_filed_beside: false,
-        history: None,
-        server_version: None,
-    }
 }
 
 fn external_copy<'a>(change: &'a ExternalChange, author: &'a Author) -> NewKept<'a> {

@@ -19,10 +19,10 @@ use download::freshen;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _};
+use futures_util::Stream;
 use ledger::LedgerError;
 use ledger::changes::{ChangeOutcome, ChangeRequest, ChangeSource, EditorsInside, HeadChange};
-use ledger::documents::{Author, BlobFacts, Document};
+use ledger::documents::{Author, BlobFacts, Document, Keeping};
 use ledger::keys::{KeyRecord, Knowledge};
 use model::checking::Source;
 use model::{Digest, DocumentId, Label};
@@ -32,7 +32,8 @@ use tokio::time::Instant;
 use vault::{Sidecar, Spooled};
 
 use crate::app::App;
-use crate::incoming::{CheckError, check};
+use crate::editors::ask_to_leave;
+use crate::incoming::{CheckError, UploadError, check, spool_upload};
 use crate::patience::{quiet_after, settled};
 
 /// Why a document was not changed.
@@ -103,7 +104,7 @@ pub async fn replace<E>(
     changer: Changer,
     body: impl Stream<Item = Result<Bytes, E>>,
 ) -> Result<Label, ChangeError> {
-    let spooled = spool(app, body).await?;
+    let spooled = spool_upload(app, body).await?;
     // From here on the work goes on although the caller may hang up.
     let storing = tokio::spawn(store(Arc::clone(app), document.clone(), changer, spooled));
     storing.await.map_err(|_| ChangeError::BrokenOff)?
@@ -125,20 +126,6 @@ async fn store(
     put(&app, &document.id, changer, (checked.facts(&spooled), ChangeSource::Upload)).await
 }
 
-async fn spool<E>(app: &App, body: impl Stream<Item = Result<Bytes, E>>) -> Result<Spooled, ChangeError> {
-    let limit_bytes = app.config.server.upload_bytes_max;
-    let mut writer = app.spool.begin();
-    let mut body = std::pin::pin!(body);
-    while let Some(chunk) = body.next().await {
-        let chunk = chunk.map_err(|_| ChangeError::BrokenOff)?;
-        if writer.size_bytes() + chunk.len() as u64 > limit_bytes {
-            return Err(ChangeError::TooLarge { limit_bytes });
-        }
-        writer.write(&chunk).await?;
-    }
-    Ok(writer.finish().await?)
-}
-
 /// Makes an earlier content the head again, as a new version.
 pub async fn restore(
     app: &Arc<App>,
@@ -157,20 +144,10 @@ pub async fn restore(
     };
     let label = put(app, document, changer, (content.blob, ChangeSource::Content(label))).await?;
     if let Some(left) = inside {
-        ask_to_leave(app, left);
+        // Whoever stays sits in a retired key, and what they save becomes a conflict copy.
+        ask_to_leave(&app.editor, left.key, left.users);
     }
     Ok(label)
-}
-
-/// In the background: the server may call back before it answers. Whoever stays sits in a retired key, and what they save
-/// becomes a conflict copy.
-fn ask_to_leave(app: &Arc<App>, left: KeyRecord) {
-    let app = Arc::clone(app);
-    tokio::spawn(async move {
-        if let Err(cause) = app.editor.drop_users(&left.key, &left.users).await {
-            tracing::warn!(document.id = %left.document, error = %cause, "editors could not be asked to leave");
-        }
-    });
 }
 
 /// Makes a kept copy the head, as a new version: "use mine". Damaged ones stay where they are.
@@ -182,7 +159,7 @@ pub async fn use_kept(
 ) -> Result<Label, ChangeError> {
     let copy = app.ledger.kept_copy(number).await?;
     let copy = copy.filter(|copy| copy.document.as_ref() == Some(document)).ok_or(ChangeError::NotFound)?;
-    if copy.keeping.kind() == "quarantine" {
+    if matches!(copy.keeping, Keeping::Quarantine(_)) {
         let reason = format!("it is in quarantine: {}", copy.keeping.reason());
         return Err(ChangeError::NotWhole { reason });
     }
@@ -275,4 +252,14 @@ async fn knowledge_of(app: &App, record: KeyRecord) -> Knowledge {
     let asked_at = app.now();
     let server = app.editor.knowledge_of(&record.key).await;
     Knowledge { key: record.key, saves_received: record.saves_received, server, asked_at }
+}
+
+impl From<UploadError> for ChangeError {
+    fn from(error: UploadError) -> Self {
+        match error {
+            UploadError::TooLarge { limit_bytes } => Self::TooLarge { limit_bytes },
+            UploadError::BrokenOff => Self::BrokenOff,
+            UploadError::Spool(cause) => Self::Store(cause),
+        }
+    }
 }

@@ -7,6 +7,8 @@
 
 pub mod onlyoffice;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use model::EditorKey;
 use model::opening::ServerKnowledge;
@@ -31,6 +33,17 @@ pub trait DocumentServer: Send + Sync {
     async fn force_save(&self, key: &EditorKey, word: &str) -> Result<ForceSave, CommandError>;
     /// Its version, by a command that proves the shared secret.
     async fn version(&self) -> Result<String, CommandError>;
+}
+
+/// Asks the users of a retired key to leave, in the background: the server may call back before it answers.
+pub(crate) fn ask_to_leave(editor: &Arc<dyn DocumentServer>, key: EditorKey, users: Vec<String>) {
+    let editor = Arc::clone(editor);
+    tokio::spawn(async move {
+        tracing::info!("users of a retired key are asked to leave");
+        if let Err(cause) = editor.drop_users(&key, &users).await {
+            tracing::warn!(error = %cause, "users of a retired key could not be dropped");
+        }
+    });
 }
 
 /// What a Document Server says when it is asked to save.

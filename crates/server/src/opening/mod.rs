@@ -22,6 +22,8 @@ pub(crate) use source::derive;
 pub use source::{StreamRefused, StreamTokens, Streamed, source};
 pub use upload::{Upload, upload};
 
+use crate::incoming::UploadError;
+
 /// Why a document could not be opened or brought in.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -85,6 +87,16 @@ impl From<ledger::LedgerError> for OpenError {
             ledger::LedgerError::AlreadyExists { what } => Self::Exists { what },
             ledger::LedgerError::OverQuota(exceeded) => Self::OverQuota(exceeded),
             cause => Self::Ledger(cause),
+        }
+    }
+}
+
+impl From<UploadError> for OpenError {
+    fn from(error: UploadError) -> Self {
+        match error {
+            UploadError::TooLarge { limit_bytes } => Self::TooLarge { limit_bytes },
+            UploadError::BrokenOff => Self::BrokenOff,
+            UploadError::Spool(cause) => Self::Vault(cause),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _};
+use futures_util::Stream;
 use ledger::documents::{Author, Document, NewDocument};
 use model::checking::Source;
 use model::names::FileName;
@@ -14,7 +14,7 @@ use vault::{Sidecar, Spooled};
 
 use super::OpenError;
 use crate::app::App;
-use crate::incoming::check;
+use crate::incoming::{check, spool_upload};
 
 /// A document to be brought in.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ pub async fn upload<E>(
     upload: Upload,
     body: impl Stream<Item = Result<Bytes, E>>,
 ) -> Result<Document, OpenError> {
-    let spooled = spool(app, body).await?;
+    let spooled = spool_upload(app, body).await?;
     // From here on the work goes on although the caller may hang up.
     let storing = tokio::spawn(store(Arc::clone(app), upload, spooled));
     storing.await.map_err(|_| OpenError::BrokenOff)?
@@ -73,18 +73,4 @@ async fn store(app: Arc<App>, upload: Upload, spooled: Spooled) -> Result<Docume
 async fn refuse_over_quota(app: &App, upload: &Upload, spooled: &Spooled) -> Result<(), OpenError> {
     let Some(company) = app.ledger.company(&upload.company).await? else { return Ok(()) };
     company.quota.rule_on_new_document(company.usage, spooled.size_bytes).map_err(OpenError::OverQuota)
-}
-
-async fn spool<E>(app: &App, body: impl Stream<Item = Result<Bytes, E>>) -> Result<Spooled, OpenError> {
-    let limit_bytes = app.config.server.upload_bytes_max;
-    let mut writer = app.spool.begin();
-    let mut body = std::pin::pin!(body);
-    while let Some(chunk) = body.next().await {
-        let chunk = chunk.map_err(|_| OpenError::BrokenOff)?;
-        if writer.size_bytes() + chunk.len() as u64 > limit_bytes {
-            return Err(OpenError::TooLarge { limit_bytes });
-        }
-        writer.write(&chunk).await?;
-    }
-    Ok(writer.finish().await?)
 }

@@ -7,6 +7,7 @@ use model::callbacks::{Answer, Callback};
 use signals::Signal;
 
 use crate::app::App;
+use crate::editors::ask_to_leave;
 use crate::editors::onlyoffice::is_our_question;
 
 /// Notes who is inside. Who sits in a retired key is asked to leave; their saves are taken all the same.
@@ -28,21 +29,10 @@ pub(super) async fn note(app: &Arc<App>, callback: &Callback) -> Answer {
         at: app.now(),
     };
     match app.ledger.note_presence(&presence).await {
-        Ok(KeyStandingNow::Retired) => drop_users(app, presence),
+        Ok(KeyStandingNow::Retired) => ask_to_leave(&app.editor, presence.key, presence.users),
         Ok(KeyStandingNow::AsExpected) => {}
         // Presence is shown, not relied upon; the server does not repeat these and its users would be warned.
         Err(cause) => tracing::warn!(error = %cause, "presence could not be noted"),
     }
     Answer::Saved
-}
-
-/// In the background: the server may call back before it answers.
-fn drop_users(app: &Arc<App>, presence: Presence) {
-    let app = Arc::clone(app);
-    tokio::spawn(async move {
-        tracing::info!("users of a retired key are asked to leave");
-        if let Err(cause) = app.editor.drop_users(&presence.key, &presence.users).await {
-            tracing::warn!(error = %cause, "users of a retired key could not be dropped");
-        }
-    });
 }
