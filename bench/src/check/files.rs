@@ -8,6 +8,9 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 
 const WORD: &str = "http://schemas.openxmlformats.org/wordprocessingml/2006/main";
 
+/// So many that the document has its 100 KB.
+const PARAGRAPHS: usize = 700;
+
 /// An entry as it lies in the archive.
 pub(crate) struct Deflated<'a> {
     bytes: &'a [u8],
@@ -24,15 +27,16 @@ pub(crate) fn all() -> Result<Vec<(&'static str, Vec<u8>)>> {
 /// Writing with some formatting, the styles that every program adds, and a picture.
 fn docx() -> Result<Vec<u8>> {
     let mut dice = Dice(7);
+    let vocabulary: Vec<_> = (0..3_000).map(|_| word(&mut dice)).collect();
     let mut body = format!(r#"<w:document xmlns:w="{WORD}"><w:body>"#);
-    for _ in 0..400 {
+    for _ in 0..PARAGRAPHS {
         body.push_str(
             r#"<w:p w:rsidR="00A77427"><w:pPr><w:pStyle w:val="Normal"/><w:jc w:val="both"/></w:pPr>"#,
         );
         for _ in 0..4 {
             body.push_str(r#"<w:r><w:rPr><w:lang w:val="en-GB"/></w:rPr><w:t xml:space="preserve">"#);
             for _ in 0..10 {
-                body.push_str(&word(&mut dice));
+                body.push_str(said(&vocabulary, &mut dice));
                 body.push(' ');
             }
             body.push_str("</w:t></w:r>");
@@ -57,7 +61,13 @@ fn docx() -> Result<Vec<u8>> {
     package("word/document.xml", "wordprocessingml.document", &parts)
 }
 
-/// Letters that compress as writing does.
+/// One of the words. A writer uses few of them often and most of them seldom.
+fn said<'a>(vocabulary: &'a [String], dice: &mut Dice) -> &'a str {
+    let count = vocabulary.len() as u64;
+    let rank = (0..3).map(|_| dice.next() % count).product::<u64>() / (count * count);
+    vocabulary.get(usize::try_from(rank).unwrap_or(0)).map_or("a", String::as_str)
+}
+
 fn word(dice: &mut Dice) -> String {
     let length = 2 + dice.next() % 9;
     (0..length)

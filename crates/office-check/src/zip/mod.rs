@@ -9,7 +9,7 @@
 //! 4. [`Archive::read`] goes through one entry: its local header agrees, its bytes inflate to the declared
 //!    size and checksum, its descriptor agrees.
 //!
-//! Guarantees: no panic on any input; no recursion; memory is 56 + 4 bytes per entry and about 300 KiB
+//! Guarantees: no panic on any input; no recursion; memory is 56 + 4 bytes per entry and at most 5.3 MiB
 //! besides; a cut file is a fault, and so is an entry that does not inflate to what was written. (Deflate has
 //! bits that say nothing, and two ways to say the same: such a change harms nobody and is not seen.) Entries
 //! read in the order of [`Archive::entry`] are one forward pass. What can be read in spite of it (bytes
@@ -29,6 +29,7 @@ mod local_header;
 mod name;
 mod source;
 mod unpack;
+mod whole;
 mod zip64;
 
 #[cfg(test)]

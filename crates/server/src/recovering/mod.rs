@@ -118,7 +118,14 @@ pub(crate) async fn anchor_all(app: &App) -> bool {
 }
 
 async fn part(name: &'static str, work: impl Future<Output = Result<(), RecoveryError>>) -> bool {
-    match work.await {
+    let began = std::time::Instant::now();
+    let done = work.await;
+    tracing::debug!(
+        part = name,
+        elapsed_ms = began.elapsed().as_millis(),
+        "a part of the recovery was looked at"
+    );
+    match done {
         Ok(()) => true,
         Err(cause) => {
             tracing::warn!(part = name, error = %report(&cause), "a part of the recovery could not be finished");
