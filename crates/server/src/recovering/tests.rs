@@ -69,6 +69,22 @@ async fn saves_an_ended_process_left_are_finished_in_the_order_they_arrived() {
 }
 
 #[tokio::test]
+async fn a_save_that_ended_while_the_round_looked_is_not_begun_again() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let callback = bench.callback(&key, 6, &docx("edited"));
+    bench.receive_only(&app, &callback).await;
+    let seen = app.ledger.open_saves().await.unwrap();
+    assert_eq!(deliver(&app, &callback).await, Some(Answer::Saved));
+
+    super::saves::take_up(&app, &seen).await.unwrap();
+
+    assert_eq!(app.jobs.count(), 0, "nothing holds up the next save of the document");
+    assert_eq!(seen.len(), 1);
+}
+
+#[tokio::test]
 async fn a_dead_link_is_given_up_and_the_forgotten_file_takes_its_place() {
     let bench = Workbench::new().await;
     let app = bench.process();

@@ -71,6 +71,11 @@ impl Jobs {
         }
     }
 
+    /// Whether somebody works on this callback.
+    pub fn is_running(&self, number: InboxNumber) -> bool {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&number)
+    }
+
     /// How many saves are in progress.
     pub fn count(&self) -> usize {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).len()
