@@ -22,8 +22,11 @@ use crate::publications::{ExternalChange, Owed};
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };
+use crate::shares::{Guest, GuestSession, NewShare, RefusedVisit, Share, ShareRevocation, Visit};
 use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
-use crate::{Callers, Changes, Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Trail};
+use crate::{
+    Callers, Changes, Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Shares, Trail,
+};
 
 /// A ledger whose calls may fail.
 pub struct Faulty {
@@ -141,4 +144,19 @@ faulty!(Callers {
     fn api_tokens(after: u64, limit: u32) -> Vec<ApiToken>;
     fn note_api_token_used(number: u64, at: Timestamp) -> ();
     fn revoke_api_token(revocation: &Revocation) -> bool;
+});
+
+faulty!(Shares {
+    fn create_share(new: &NewShare) -> Share;
+    fn share_by_hash(hash: &Digest) -> Option<Share>;
+    fn share(number: u64) -> Option<Share>;
+    fn shares(document: &DocumentId, after: u64, limit: u32) -> Vec<Share>;
+    fn admit_guest(visit: &Visit) -> Option<Guest>;
+    fn guest(share: u64, number: u64) -> Option<Guest>;
+    fn seat_guest(session: &GuestSession, at: Timestamp) -> bool;
+    fn revoke_share(revocation: &ShareRevocation) -> bool;
+    fn guests_to_drop(now: Timestamp, limit: u32) -> Vec<GuestSession>;
+    fn note_dropped(sessions: &[GuestSession], at: Timestamp) -> ();
+    fn unwelcome(users: &[String]) -> Vec<String>;
+    fn note_refused(refused: &RefusedVisit) -> ();
 });

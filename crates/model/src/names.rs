@@ -110,7 +110,8 @@ fn refuse_traversal(raw: &str, name: &str) -> Result<(), NameRefused> {
     if encoded || separated || is_dots { Err(NameRefused::Traversal) } else { Ok(()) }
 }
 
-fn is_forbidden(each: char) -> bool {
+/// Characters that control, break lines or turn the direction of what is shown.
+pub(crate) fn is_forbidden(each: char) -> bool {
     let overrides_direction =
         matches!(each, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let breaks_lines = matches!(each, '\u{2028}' | '\u{2029}');

@@ -11,6 +11,7 @@ pub mod forgotten;
 pub mod keys;
 pub mod publications;
 pub mod saves;
+pub mod shares;
 pub mod trail;
 
 pub use desk::{Desk, environment};
@@ -92,6 +93,14 @@ macro_rules! contract_tests {
             companies_and_projects_are_renamed_and_that_is_written_down,
             a_document_beyond_a_limit_is_refused_and_nothing_is_written,
             a_save_beyond_a_limit_is_taken_and_told,
+        ]);
+        $crate::contract_tests!(@ $make, shares, [
+            a_share_link_is_found_by_its_hash_and_listed_with_its_document,
+            a_use_is_counted_and_has_a_guest,
+            a_share_link_that_ended_admits_and_seats_nobody,
+            a_revocation_lists_who_may_be_inside_until_they_were_asked_twice,
+            guests_of_revoked_links_are_unwelcome_and_nobody_else_is,
+            what_happens_to_share_links_is_written_down,
         ]);
         $crate::contract_tests!(@ $make, publications, [
             a_moved_head_owes_its_publication,

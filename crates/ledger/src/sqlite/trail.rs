@@ -116,7 +116,7 @@ impl Trail for SqliteLedger {
 }
 
 /// What no row may say. Each query returns one sentence per violation.
-const CHECKS: [(&str, &str); 11] = [
+const CHECKS: [(&str, &str); 12] = [
     ("database", "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'"),
     ("references", "SELECT 'a row of ' || \"table\" || ' names a missing row of ' || parent FROM pragma_foreign_key_check"),
     (
@@ -164,6 +164,11 @@ const CHECKS: [(&str, &str); 11] = [
          FROM companies c WHERE (c.documents, c.head_bytes) IS NOT
            (SELECT count(*), coalesce(sum(b.size_bytes), 0) FROM documents d JOIN blobs b ON b.digest = d.head_digest
             WHERE d.company = c.id)",
+    ),
+    (
+        "share-uses",
+        "SELECT 'share link ' || s.number || ': it is counted to have ' || s.uses || ' uses' FROM shares s
+         WHERE s.uses <> (SELECT count(*) FROM guests g WHERE g.share = s.number)",
     ),
     (
         "key-counter",
