@@ -14,9 +14,9 @@ use ledger::Ledger;
 use ledger::documents::{Author, Company, Document, Project};
 use ledger::sqlite::{Options, SqliteLedger};
 use model::callbacks::{Answer, Callback};
-use model::keys::Mode;
 use model::names::FileName;
 use model::opening::ServerKnowledge;
+use model::operations::Rights;
 use model::{CompanyId, Digest, DocumentId, EditorKey, Environment, Guards, ProjectId};
 use signals::local::LocalSignals;
 use steps::{Fault, Faults};
@@ -139,7 +139,7 @@ impl Workbench {
 
     /// Somebody opens the document for editing.
     pub(crate) async fn open(&self, app: &Arc<App>) -> EditorKey {
-        configure(app, &self.document().await, &author("u1"), Mode::Edit).await.unwrap().key
+        configure(app, &self.document().await, &author("u1"), Rights::EDIT).await.unwrap().key
     }
 
     /// A callback with content, which the Document Server can serve.

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use model::callbacks::Answer;
 use model::names::NameRefused;
+use model::operations::{Operation, Refusal};
 use model::problems::Code;
 use serde::Serialize;
 use serde_json::json;
@@ -116,6 +117,24 @@ impl Problem {
             "Your token's role does not allow this.",
             "Ask with a token of another role.",
         )
+    }
+
+    /// Somebody may not do this with a document.
+    pub fn operation(refused: Refusal, operation: Operation) -> Self {
+        let forbidden = |detail| {
+            let next = "Ask for less, or with a token of another role.";
+            Self::new(StatusCode::FORBIDDEN, Code::Forbidden, detail, next)
+        };
+        match refused {
+            Refusal::RoleTooSmall => {
+                forbidden(format!("Your token's role does not allow this operation: {}.", operation.as_str()))
+            }
+            Refusal::NotThroughLink => {
+                forbidden(format!("No share link allows this operation: {}.", operation.as_str()))
+            }
+            Refusal::WhileEdited => ChangeError::Edited { users: Vec::new() }.into(),
+            Refusal::NotInEditor => Self::bad_request("This is not done in an editor."),
+        }
     }
 
     /// The caller must say which head they saw.

@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use ledger::documents::{Content, Document, DocumentPage};
 use model::access::Permission;
 use model::checking::Extent;
-use model::keys::Mode;
 use model::names::FileName;
+use model::operations::{Audience, Operation, Switches, rights_for};
 use model::{DocumentId, Label, ProjectId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -24,7 +24,7 @@ use super::companies::company_id;
 use super::extract::{JsonBody, PathOf, QueryOf};
 use crate::app::App;
 use crate::config::Config;
-use crate::opening::{Upload, configure, upload, version};
+use crate::opening::{Configured, Upload, configure, upload, version};
 
 const PAGE_DEFAULT: u32 = 100;
 const PAGE_MAX: u32 = 1000;
@@ -303,8 +303,21 @@ pub(super) async fn read_content(
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OpenWish {
-    /// `edit` or `view`.
+    /// What for. `comment`, `review` and `fill` join the session of those who edit.
     mode: WishedMode,
+    /// Whether the editor lets this person download. Without it, the source is served to the Document Server only.
+    #[serde(default = "on")]
+    download: bool,
+    /// Whether it lets them print.
+    #[serde(default = "on")]
+    print: bool,
+    /// Whether it lets them use the clipboard.
+    #[serde(default = "on")]
+    copy: bool,
+}
+
+fn on() -> bool {
+    true
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
@@ -312,6 +325,21 @@ pub(super) struct OpenWish {
 enum WishedMode {
     Edit,
     View,
+    Comment,
+    Review,
+    Fill,
+}
+
+impl From<WishedMode> for Operation {
+    fn from(mode: WishedMode) -> Self {
+        match mode {
+            WishedMode::Edit => Self::Edit,
+            WishedMode::View => Self::View,
+            WishedMode::Comment => Self::Comment,
+            WishedMode::Review => Self::Review,
+            WishedMode::Fill => Self::Fill,
+        }
+    }
 }
 
 /// What a page needs to open an editor.
@@ -340,18 +368,23 @@ pub(super) async fn configure_editor(
     PathOf(document): PathOf<String>,
     JsonBody(wish): JsonBody<OpenWish>,
 ) -> Result<Json<EditorView>, Problem> {
-    let (mode, permission) = match wish.mode {
-        WishedMode::Edit => (Mode::Edit, Permission::Edit),
-        WishedMode::View => (Mode::View, Permission::View),
-    };
-    let document = session.document(&app, &document, permission).await?;
-    let configured = configure(&app, &document, &session.author(), mode).await?;
-    Ok(Json(EditorView {
+    let document = session.document(&app, &document, Permission::View).await?;
+    let operation = Operation::from(wish.mode);
+    let switches = Switches { may_download: wish.download, may_print: wish.print, may_copy: wish.copy };
+    // Alone or with others makes no difference to an opening: everybody joins the same session.
+    let rights = rights_for(session.0.role, operation, Audience::OneUser, switches)
+        .map_err(|refused| Problem::operation(refused, operation))?;
+    let configured = configure(&app, &document, &session.author(), rights).await?;
+    Ok(Json(shown_editor(&app, configured)))
+}
+
+pub(super) fn shown_editor(app: &App, configured: Configured) -> EditorView {
+    EditorView {
         api_url: api_url_of(&app.config),
         key: configured.key.to_string(),
         base: configured.base.to_string(),
         config: configured.configuration.0,
-    }))
+    }
 }
 
 pub(crate) fn api_url_of(config: &Config) -> String {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use model::DocumentId;
 use serde::Deserialize;
 
@@ -12,7 +12,7 @@ use super::answer::{Problem, ProblemDocument};
 use super::bytes::send;
 use super::extract::{PathOf, QueryOf};
 use crate::app::App;
-use crate::opening::{StreamRefused, source};
+use crate::opening::{Readers, StreamRefused, source};
 
 /// The token comes in the query: the Document Server sends our links as they are.
 #[derive(Debug, Deserialize)]
@@ -38,6 +38,13 @@ pub(super) async fn stream(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = DocumentId::parse(&document).map_err(|_| StreamRefused::Token)?;
-    let content = source(&app, &document, &query.token).await?;
+    let signed = bearer(&headers, &app.config.document_server.jwt_header);
+    let asking = Readers::asking(&app, signed, &query.token);
+    let content = source(&app, &document, &query.token, asking).await?;
     send(&app, &headers, &content.blob, document.as_str()).await
+}
+
+fn bearer<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let value = headers.get(name)?.to_str().ok()?;
+    Some(value.strip_prefix("Bearer ").unwrap_or(value).trim())
 }

@@ -6,15 +6,16 @@ use ledger::documents::{Author, Document, Keeping, KeptPage, Whose};
 use ledger::keys::{KeyGrant, KeyRecord, Knowledge, OpenGrant, OpenRequest, ViewKey};
 use model::keys::Mode;
 use model::opening::ServerKnowledge;
+use model::operations::Rights;
 use model::{Digest, DocumentId, EditorKey, Label};
 use signals::Signal;
 use tokio::time::Instant;
 use url::Url;
 
 use super::OpenError;
-use super::source::{StreamTokens, Streamed};
+use super::source::{Readers, StreamTokens, Streamed};
 use crate::app::App;
-use crate::editors::onlyoffice::{EditorConfiguration, Opened, Rights};
+use crate::editors::onlyoffice::{EditorConfiguration, Opened};
 use crate::patience::{quiet_after, settled};
 use crate::telemetry;
 
@@ -32,13 +33,14 @@ pub struct Configured {
     pub base: Label,
 }
 
-/// Prepares an editor for somebody.
+/// Prepares an editor for somebody. Whoever comments, reviews or fills in forms joins the session of those who edit.
 pub async fn configure(
     app: &Arc<App>,
     document: &Document,
     user: &Author,
-    mode: Mode,
+    rights: Rights,
 ) -> Result<Configured, OpenError> {
+    let mode = rights.mode;
     let keyed = match mode {
         Mode::Edit => edit_key(app, &document.id, user).await,
         Mode::View => view_key(app, document).await,
@@ -49,7 +51,8 @@ pub async fn configure(
         what: format!("content {base} of document `{}`", document.id),
     })?;
     let now = app.now();
-    let streamed = Streamed { document: document.id.clone(), key: key.clone(), label: base };
+    let readers = Readers::of(&rights);
+    let streamed = Streamed { document: document.id.clone(), key: key.clone(), label: base, readers };
     let token = StreamTokens::new(&app.config).issue(&streamed, now, app.config.opening.stream_token);
     let extension = document.name.extension();
     let opened = Opened {
@@ -60,7 +63,7 @@ pub async fn configure(
         source: internal_url(app, &format!("stream/{}", document.id), Some(&token))?,
         callback: internal_url(app, &format!("callback/{}", document.id), None)?,
         user: (&user.id, &user.name),
-        rights: Rights { mode },
+        rights,
     };
     let seconds = i64::try_from(app.config.opening.config_token.as_secs()).unwrap_or(300);
     Ok(Configured { configuration: EditorConfiguration::new(&opened, &app.tokens, now, seconds), key, base })

@@ -19,7 +19,7 @@ mod tests;
 pub use configure::{Configured, configure};
 pub use content::{read, version};
 pub(crate) use source::derive;
-pub use source::{StreamRefused, StreamTokens, Streamed, source};
+pub use source::{Readers, StreamRefused, StreamTokens, Streamed, source};
 pub use upload::{Upload, upload};
 
 use crate::incoming::UploadError;

@@ -1,7 +1,8 @@
 //! `document.url`: the content a key was issued on, for the Document Server only.
 //!
 //! Guarantees: a token of its own (purpose, document, key, version, expiry), signed with a key derived for nothing else;
-//! the bytes are those of the pinned version; once the key is spent nothing is served, because whatever the server
+//! a source of somebody who may not download is served to the Document Server only, which signs its request: the link stands in a
+//! configuration that a browser can read; the bytes are those of the pinned version; once the key is spent nothing is served, because whatever the server
 //! would open then would be edited beside the current session.
 
 use std::time::Duration;
@@ -12,6 +13,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use ledger::documents::Content;
 use model::keys::Mode;
 use model::opening::{KeySpent, SourceRuling, rule_on_source};
+use model::operations::Rights;
 use model::saves::KeyStanding;
 use model::{DocumentId, EditorKey, Label};
 use serde::{Deserialize, Serialize};
@@ -43,6 +45,32 @@ pub struct Streamed {
     pub key: EditorKey,
     /// This content.
     pub label: Label,
+    /// To these.
+    pub readers: Readers,
+}
+
+/// To whom a source is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readers {
+    /// Whoever has the token.
+    Anybody,
+    /// The Document Server, whose request is signed.
+    DocumentServer,
+}
+
+impl Readers {
+    /// Those of a source that is opened with these rights.
+    pub(super) fn of(rights: &Rights) -> Self {
+        if rights.switches.may_download { Self::Anybody } else { Self::DocumentServer }
+    }
+
+    /// Who asks: the Document Server signs the address it fetches, and the token is a part of that.
+    pub(crate) fn asking(app: &App, signed: Option<&str>, token: &str) -> Self {
+        let claims = signed.and_then(|signed| app.tokens.verify(signed, app.now()).ok());
+        let url = claims.as_ref().and_then(|claims| claims["payload"]["url"].as_str());
+        let is_for_this = url.is_some_and(|url| !token.is_empty() && url.contains(token));
+        if is_for_this { Self::DocumentServer } else { Self::Anybody }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -52,6 +80,9 @@ struct Claims {
     key: String,
     version: String,
     exp: i64,
+    /// Absent in tokens that an older Saveguard made.
+    #[serde(default)]
+    server_only: bool,
 }
 
 /// Issues and verifies stream tokens.
@@ -78,6 +109,7 @@ impl StreamTokens {
             document: streamed.document.to_string(),
             key: streamed.key.to_string(),
             version: streamed.label.to_string(),
+            server_only: streamed.readers == Readers::DocumentServer,
             exp: now.as_second().saturating_add(i64::try_from(life.as_secs()).unwrap_or(i64::MAX)),
         };
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.signing).unwrap_or_default()
@@ -104,7 +136,8 @@ impl StreamTokens {
             .ok_or(StreamRefused::Token)?;
         let key = EditorKey::parse(&claims.key).ok_or(StreamRefused::Token)?;
         let label = Label::parse(&claims.version).ok_or(StreamRefused::Token)?;
-        Ok(Streamed { document: document.clone(), key, label })
+        let readers = if claims.server_only { Readers::DocumentServer } else { Readers::Anybody };
+        Ok(Streamed { document: document.clone(), key, label, readers })
     }
 }
 
@@ -117,8 +150,16 @@ pub(crate) fn derive(secret: &[u8], purpose: &str) -> Vec<u8> {
 }
 
 /// The content a stream token may have: the base of its key.
-pub async fn source(app: &App, document: &DocumentId, token: &str) -> Result<Content, OpenError> {
+pub async fn source(
+    app: &App,
+    document: &DocumentId,
+    token: &str,
+    asking: Readers,
+) -> Result<Content, OpenError> {
     let streamed = StreamTokens::new(&app.config).verify(token, document, app.now())?;
+    if streamed.readers == Readers::DocumentServer && asking != Readers::DocumentServer {
+        return Err(StreamRefused::Token.into());
+    }
     let record = app.ledger.key(&streamed.key).await?.ok_or(StreamRefused::Token)?;
     let is_edit = streamed.key.parts().is_some_and(|parts| parts.mode == Mode::Edit);
     let spent = match record.standing {
@@ -168,6 +209,7 @@ mod tests {
             document: DocumentId::parse("12345").unwrap(),
             key: EditorKey::parse("prod_12345_edit_1.k").unwrap(),
             label: Label::parse("14.2").unwrap(),
+            readers: Readers::DocumentServer,
         }
     }
 
@@ -195,6 +237,7 @@ mod tests {
             key: "prod_12345_edit_1.k".to_owned(),
             version: "1".to_owned(),
             exp: i64::MAX,
+            server_only: false,
         };
         let key = EncodingKey::from_secret(config.api.secrets.current.as_bytes());
         let token = jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &key).unwrap();

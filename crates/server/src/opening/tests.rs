@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use ledger::{Documents as _, Keys as _};
 use model::callbacks::Answer;
-use model::keys::Mode;
 use model::opening::ServerKnowledge;
+use model::operations::Rights;
 use model::{Digest, DocumentId, EditorKey};
 use tokio_util::sync::CancellationToken;
 
 use super::{OpenError, StreamRefused, StreamTokens, configure, source};
 use crate::app::App;
-use crate::opening::source::Streamed;
+use crate::opening::source::{Readers, Streamed};
 use crate::recovering;
 use crate::testing::{Workbench, author, deliver, docx};
 
@@ -20,7 +20,7 @@ use crate::testing::{Workbench, author, deliver, docx};
 async fn open(bench: &Workbench, app: &Arc<App>) -> Result<EditorKey, OpenError> {
     let stop = CancellationToken::new();
     let following = tokio::spawn(recovering::follow(Arc::clone(app), stop.clone()));
-    let opened = configure(app, &bench.document().await, &author("u1"), Mode::Edit).await;
+    let opened = configure(app, &bench.document().await, &author("u1"), Rights::EDIT).await;
     stop.cancel();
     following.await.unwrap();
     opened.map(|opened| opened.key)
@@ -147,13 +147,14 @@ fn token(app: &App, key: &EditorKey, label: &str) -> String {
         document: DocumentId::parse("12345").unwrap(),
         key: key.clone(),
         label: model::Label::parse(label).unwrap(),
+        readers: Readers::Anybody,
     };
     StreamTokens::new(&app.config).issue(&streamed, app.now(), Duration::from_secs(60))
 }
 
 async fn served(app: &App, token: &str) -> Result<Digest, OpenError> {
     let document = DocumentId::parse("12345").unwrap();
-    source(app, &document, token).await.map(|content| content.blob.digest)
+    source(app, &document, token, Readers::Anybody).await.map(|content| content.blob.digest)
 }
 
 #[tokio::test]
@@ -202,7 +203,8 @@ async fn a_base_fetched_after_a_save_betrays_a_lost_session() {
 async fn viewers_share_a_key_that_changes_with_the_content() {
     let bench = Workbench::new().await;
     let app = bench.process();
-    let view = async || configure(&app, &bench.document().await, &author("v"), Mode::View).await.unwrap().key;
+    let view =
+        async || configure(&app, &bench.document().await, &author("v"), Rights::VIEW).await.unwrap().key;
 
     let (first, second) = (view().await, view().await);
     let key = bench.open(&app).await;

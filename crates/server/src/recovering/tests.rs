@@ -13,7 +13,7 @@ use vault::{Sidecar, Spool, Tree as _, Vault as _};
 
 use super::{AgeMin, adopt, round};
 use crate::app::App;
-use crate::opening::{StreamTokens, Streamed, source};
+use crate::opening::{Readers, StreamTokens, Streamed, source};
 use crate::testing::{Workbench, deliver, docx, idle, place};
 
 async fn recover(app: &Arc<App>) {
@@ -23,9 +23,10 @@ async fn recover(app: &Arc<App>) {
 
 async fn source_of(app: &App, key: &EditorKey) -> Digest {
     let document = key.parts().unwrap().document;
-    let streamed = Streamed { document: document.clone(), key: key.clone(), label: Label::FIRST };
+    let readers = Readers::Anybody;
+    let streamed = Streamed { document: document.clone(), key: key.clone(), label: Label::FIRST, readers };
     let token = StreamTokens::new(&app.config).issue(&streamed, app.now(), Duration::from_secs(60));
-    source(app, &document, &token).await.unwrap().blob.digest
+    source(app, &document, &token, Readers::Anybody).await.unwrap().blob.digest
 }
 
 async fn kept_reasons(bench: &Workbench) -> Vec<&'static str> {

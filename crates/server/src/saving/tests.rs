@@ -8,8 +8,8 @@ use bytes::Bytes;
 use ledger::documents::{KeptPage, Whose};
 use ledger::{Documents as _, Keys as _, Publications as _, Trail as _};
 use model::callbacks::{Answer, Callback};
-use model::keys::Mode;
 use model::opening::ServerKnowledge;
+use model::operations::Rights;
 use model::saves::KeyStanding;
 use model::{Digest, EditorKey, InboxNumber};
 use steps::{Aftermath, Faults, Moment};
@@ -93,7 +93,7 @@ async fn saves_of_three_documents_run_at_the_same_time_and_each_document_is_upda
     let mut callbacks = Vec::new();
     for id in ["doc1", "doc2", "doc3"] {
         let document = bench.bring(&app, id, docx("base")).await;
-        let key = configure(&app, &document, &author("u1"), Mode::Edit).await.unwrap().key;
+        let key = configure(&app, &document, &author("u1"), Rights::EDIT).await.unwrap().key;
         callbacks.push((document.id, bench.callback(&key, 2, &docx(id))));
     }
     bench.editor.transfers_meet(3);
@@ -329,7 +329,9 @@ async fn play(
 ) -> (Option<EditorKey>, BTreeSet<Digest>) {
     let mut answered_zero = BTreeSet::new();
     let (document, user) = (bench.document().await, author("u1"));
-    let Ok(opened) = configure(app, &document, &user, Mode::Edit).await else { return (None, answered_zero) };
+    let Ok(opened) = configure(app, &document, &user, Rights::EDIT).await else {
+        return (None, answered_zero);
+    };
     let key = opened.key;
     bench.editor.says(&key, ServerKnowledge::ChangesHeld);
     for (status, bytes) in saves {

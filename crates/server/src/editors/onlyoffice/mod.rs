@@ -8,5 +8,5 @@ mod tokens;
 
 pub use callback::{CallbackRefused, read_callback};
 pub use client::{OnlyOffice, is_our_question};
-pub use configuration::{EditorConfiguration, Opened, Rights, document_type};
+pub use configuration::{EditorConfiguration, Opened, document_type};
 pub use tokens::{TokenRefused, Tokens};
