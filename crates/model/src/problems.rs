@@ -70,6 +70,10 @@ codes! {
     Internal = "API_008", "INTERNAL", "Something failed on our side";
     /// A company has as much as it may.
     QuotaExceeded = "API_010", "QUOTA_EXCEEDED", "The company's quota is used up";
+    /// Too many wrong share links or passwords were tried.
+    TooManyAttempts = "API_011", "TOO_MANY_ATTEMPTS", "Too many attempts";
+    /// The share link has a password, and the request does not have the right one.
+    PasswordNeeded = "API_012", "PASSWORD_NEEDED", "The password is missing or wrong";
 }
 
 impl fmt::Display for Code {

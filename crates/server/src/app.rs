@@ -24,6 +24,7 @@ use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
 use crate::read_backs::ReadBacks;
 use crate::saving::{Entries, Jobs};
+use crate::sharing::Door;
 
 /// The embedded ledger, in the data folder.
 const LEDGER: &str = "ledger.sqlite";
@@ -70,6 +71,8 @@ pub struct App {
     pub fetching: Arc<Semaphore>,
     /// Comparisons at once.
     pub comparisons: Arc<Semaphore>,
+    /// Who tries what at share links.
+    pub(crate) door: Door,
     /// Since when this process works.
     pub started_at: Timestamp,
     /// Wakes the recovery loop before its time.
@@ -242,6 +245,7 @@ impl App {
             read_backs: Arc::default(),
             fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),
             comparisons: Arc::new(Semaphore::new(crate::comparing::PARALLEL_MAX)),
+            door: Door::default(),
             started_at: parts.clock.now(),
             recovery_wanted: Notify::new(),
             stopping: CancellationToken::new(),

@@ -1,6 +1,6 @@
 //! Saveguard: the safe place ONLYOFFICE saves to.
 //!
-//! Edges (`http`, `console`, `cli`) call flows; flows ([`opening`], [`saving`], [`changing`], [`recovering`]) call ports and the rules
+//! Edges (`http`, `console`, `cli`) call flows; flows ([`opening`], [`saving`], [`changing`], `sharing`, [`recovering`]) call ports and the rules
 //! of `model`; flows never call each other, one starts another by writing unfinished work into the ledger or by a
 //! signal. Only [`app`] names an adapter. ARCHITECTURE.md has the map and a walk through a save.
 
@@ -22,6 +22,7 @@ pub mod read_backs;
 pub mod recovering;
 pub mod saving;
 pub mod service;
+mod sharing;
 pub mod telemetry;
 #[cfg(test)]
 mod testing;

@@ -17,6 +17,8 @@ pub enum Signal {
     /// Somebody waits to open a document whose live key is finished: its forgotten file should be collected, and the
     /// key retired, now rather than with the next round.
     FinishWanted(EditorKey),
+    /// A share link was revoked: its guests should be asked to leave now rather than with the next round.
+    GuestsLeave,
     /// The Document Server answered a question (`info`) that carried this nonce.
     Answered {
         /// The nonce.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use model::access::{Caller, Companies, Organisations, Role};
+use model::sharing::is_guest;
 use model::{CompanyId, OrganisationId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -45,7 +46,8 @@ pub(crate) struct Checks {
 impl Claims {
     /// The caller these claims describe, if they hold now.
     pub(crate) fn caller(self, checks: &Checks, now: Timestamp) -> Option<Caller> {
-        if !self.holds_at(now) || !self.passes(checks) || self.sub.is_empty() {
+        // Nobody the host application knows may be taken for a guest.
+        if !self.holds_at(now) || !self.passes(checks) || self.sub.is_empty() || is_guest(&self.sub) {
             return None;
         }
         Some(Caller {

@@ -11,6 +11,7 @@ mod progress;
 mod project;
 mod repair;
 mod serve;
+mod share;
 mod token;
 mod verify;
 
@@ -67,6 +68,8 @@ enum Command {
     Project(project::Arguments),
     /// Make, list and revoke API tokens. May run beside the service.
     Token(token::Arguments),
+    /// Make, list and revoke share links. May run beside the service.
+    Share(share::Arguments),
     /// Print the documented configuration with every default, or check one.
     Config(config::Arguments),
 }
@@ -106,6 +109,7 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Company(arguments)) => company::run(load(file)?, arguments).await,
         Some(Command::Project(arguments)) => project::run(load(file)?, arguments).await,
         Some(Command::Token(arguments)) => token::run(load(file)?, arguments).await,
+        Some(Command::Share(arguments)) => share::run(load(file)?, arguments).await,
         Some(Command::Config(arguments)) => config::run(file, arguments),
     }
 }

@@ -13,7 +13,7 @@ use ledger::documents::{Content, Document, DocumentPage, KeptCopy, KeptPage, Who
 use model::access::{Permission, may};
 use model::keys::Mode;
 
-use super::sign_in;
+use super::{guest, sign_in};
 use crate::app::App;
 use crate::http::{Problem, Session, api_url_of};
 
@@ -27,6 +27,7 @@ pub(crate) fn pages() -> Router<Arc<App>> {
         .route("/document/{document}", get(document))
         .route("/edit/{document}", get(edit))
         .route("/view/{document}", get(view))
+        .route("/s/{token}", get(guest::page))
         .route("/sign-in", get(sign_in::sign_in))
         .route("/assets/{name}", get(asset))
 }
@@ -259,6 +260,7 @@ async fn asset(Path(name): Path<String>) -> Response {
     let (kind, text) = match name.as_str() {
         "console.css" => ("text/css; charset=utf-8", include_str!("../../assets/console.css")),
         "live.js" => ("text/javascript; charset=utf-8", include_str!("../../assets/live.js")),
+        "guest.js" => ("text/javascript; charset=utf-8", include_str!("../../assets/guest.js")),
         "editor.js" => ("text/javascript; charset=utf-8", include_str!("../../assets/editor.js")),
         _ => return StatusCode::NOT_FOUND.into_response(),
     };

@@ -1,10 +1,13 @@
 //! Where a request comes from: the address of the connection, or what a proxy tells if the operator said that there is one.
 //!
 //! Guarantees: a header counts only if it was configured; what is written down is an address and nothing else.
-//! Does not do: decide anything. No permission depends on an address.
+//! Does not do: decide anything. No permission depends on an address; only how often somebody may miss does.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
 use http::HeaderMap;
 use http::request::Parts;
 
@@ -25,6 +28,14 @@ impl ClientAddress {
             app.config.server.client_address_header.as_ref().and_then(|name| told(&parts.headers, name));
         let peer = parts.extensions.get::<Peer>().map(|peer| peer.0);
         Self(told.or(peer).map(|address| address.to_canonical().to_string()).unwrap_or_default())
+    }
+}
+
+impl FromRequestParts<Arc<App>> for ClientAddress {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Infallible> {
+        Ok(Self::of(app, parts))
     }
 }
 

@@ -22,6 +22,7 @@ use crate::comparing::CompareError;
 use crate::editors::onlyoffice::{CallbackRefused, TokenRefused};
 use crate::opening::{OpenError, StreamRefused};
 use crate::saving::Reply;
+use crate::sharing::ShareError;
 use crate::telemetry::report;
 
 const PAGES: &str = "https://github.com/saveguard/saveguard/blob/main/docs/errors";
@@ -135,6 +136,16 @@ impl Problem {
             Refusal::WhileEdited => ChangeError::Edited { users: Vec::new() }.into(),
             Refusal::NotInEditor => Self::bad_request("This is not done in an editor."),
         }
+    }
+
+    /// A guest has to come in before they take something away.
+    pub fn ticket_needed() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            Code::Forbidden,
+            "The request has no valid ticket of this share link.",
+            "Open the link first, and send the ticket you get.",
+        )
     }
 
     /// The caller must say which head they saw.
@@ -289,6 +300,36 @@ impl From<OpenError> for Problem {
             OpenError::Check(cause) => Self::store(&cause),
             OpenError::Ledger(cause) => Self::store(&cause),
             OpenError::Vault(cause) => Self::store(&cause),
+        }
+    }
+}
+
+impl From<ShareError> for Problem {
+    fn from(error: ShareError) -> Self {
+        match error {
+            ShareError::Invalid(why) => Self::bad_request(why),
+            ShareError::NotFound => Self::not_found(),
+            ShareError::TooMany { seconds } => Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                Code::TooManyAttempts,
+                "Too many attempts that did not succeed, or too many visits at once.",
+                "Wait as long as Retry-After says, and check the link and its password.",
+            )
+            .retry_after(seconds),
+            ShareError::Password => Self::new(
+                StatusCode::FORBIDDEN,
+                Code::PasswordNeeded,
+                "The share link asks for a password, and this is not it.",
+                "Send the password that you were given with the link.",
+            ),
+            ShareError::NoDownload => Self::new(
+                StatusCode::FORBIDDEN,
+                Code::Forbidden,
+                "The share link does not allow downloads.",
+                "Ask whoever gave it to you for one that does.",
+            ),
+            ShareError::Busy => Self::unavailable("Too many passwords are being checked right now."),
+            ShareError::Ledger(cause) => cause.into(),
         }
     }
 }

@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use ledger::changes::EditorsInside;
+use ledger::documents::{Author, Document};
 use model::access::Permission;
 use model::{Digest, DocumentId, Label};
 use serde::Deserialize;
@@ -38,8 +39,18 @@ pub(super) async fn download_document(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = session.document(&app, &document, Permission::Download).await?;
-    let downloaded = download(&app, &document, &session.author()).await?;
-    let mut response = send(&app, &headers, &downloaded.content.blob, document.name.as_str()).await?;
+    send_download(&app, &document, &session.author(), &headers).await
+}
+
+/// Sends the head, and says how fresh it is.
+pub(super) async fn send_download(
+    app: &Arc<App>,
+    document: &Document,
+    who: &Author,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let downloaded = download(app, document, who).await?;
+    let mut response = send(app, headers, &downloaded.content.blob, document.name.as_str()).await?;
     let headers = response.headers_mut();
     headers.insert("saveguard-freshness", HeaderValue::from_static(downloaded.freshness.as_str()));
     if let Ok(label) = HeaderValue::from_str(&downloaded.content.label.to_string()) {

@@ -14,14 +14,18 @@ mod companies;
 mod comparisons;
 mod documents;
 mod extract;
+mod guest_tickets;
+mod guests;
 mod health;
 mod kept;
 mod listen;
 mod operations;
 mod routes;
+mod shares;
 mod stream;
 mod tokens;
 
+pub(crate) use address::ClientAddress;
 pub use answer::Problem;
 pub use caller::{PageTokens, Session, sign_api_token};
 pub(crate) use documents::api_url_of;

@@ -19,7 +19,8 @@ use utoipa_axum::routes;
 
 use super::answer::Problem;
 use super::{
-    audit, callbacks, changes, companies, comparisons, documents, health, kept, operations, stream, tokens,
+    audit, callbacks, changes, companies, comparisons, documents, guests, health, kept, operations, shares,
+    stream, tokens,
 };
 use crate::app::App;
 use crate::console;
@@ -71,6 +72,8 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(audit::list_document_acts))
         .routes(routes!(audit::list_company_acts))
         .routes(routes!(audit::show_receipt))
+        .routes(routes!(shares::list_shares, shares::create_share))
+        .routes(routes!(shares::revoke_share))
         .routes(routes!(kept::list_kept))
         .routes(routes!(kept::read_kept))
         .routes(routes!(kept::list_orphans))
@@ -78,6 +81,10 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(operations::list_lanes))
         .routes(routes!(operations::status))
         .routes(routes!(operations::metrics))
+        // Those of whoever has a share link: its token is in the path.
+        .routes(routes!(guests::show_link))
+        .routes(routes!(guests::open_link))
+        .routes(routes!(guests::download_link))
         // Nobody's: they say nothing about anybody's data.
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))

@@ -5,8 +5,9 @@
 //! 2. [`publishing`]: publish what the tree owes;
 //! 3. [`forgotten`]: collect the files the Document Server could not deliver;
 //! 4. [`keys`]: ask about keys whose final save nobody heard us answer, and retire those the server is done with;
-//! 5. [`anchoring`]: anchor the audit chains that moved, note which blobs were read back;
-//! 6. [`strays`], after the start: adopt blobs no row names (a ledger restored from an older backup).
+//! 5. [`guests`]: ask guests of revoked share links to leave;
+//! 6. [`anchoring`]: anchor the audit chains that moved, note which blobs were read back;
+//! 7. [`strays`], after the start: adopt blobs no row names (a ledger restored from an older backup).
 //!
 //! Between rounds it listens: a settled save is published at once, and somebody who waits to open a document whose key
 //! is finished does not wait for the timer.
@@ -16,6 +17,7 @@
 
 mod anchoring;
 mod forgotten;
+mod guests;
 mod keys;
 mod publishing;
 mod saves;
@@ -86,6 +88,10 @@ pub async fn follow(app: Arc<App>, stop: CancellationToken) {
                 let app = Arc::clone(&app);
                 tokio::spawn(async move { part("finish", keys::finish(&app, &key)).await });
             }
+            Some(Signal::GuestsLeave) => {
+                let app = Arc::clone(&app);
+                tokio::spawn(async move { part("guests", guests::ask_to_leave(&app)).await });
+            }
             Some(Signal::Answered { .. }) => {}
             // Something was missed: a round looks for everything.
             None => app.recovery_wanted.notify_one(),
@@ -101,6 +107,7 @@ pub async fn round(app: &Arc<App>) -> bool {
         is_whole &= part("forgotten", forgotten::collect_all(app)).await;
         is_whole &= part("keys", keys::settle(app)).await;
     }
+    is_whole &= part("guests", guests::ask_to_leave(app)).await;
     is_whole &= part("anchors", anchoring::anchor(app, Spacing::Minute)).await;
     is_whole &= part("read-backs", anchoring::note_read_backs(app)).await;
     telemetry::recovery_round_ended(if is_whole { "whole" } else { "partial" });

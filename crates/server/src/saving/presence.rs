@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ledger::keys::{KeyStandingNow, Presence};
 use model::callbacks::{Answer, Callback};
+use model::sharing::is_guest;
 use signals::Signal;
 
 use crate::app::App;
@@ -30,9 +31,21 @@ pub(super) async fn note(app: &Arc<App>, callback: &Callback) -> Answer {
     };
     match app.ledger.note_presence(&presence).await {
         Ok(KeyStandingNow::Retired) => ask_to_leave(&app.editor, presence.key, presence.users),
-        Ok(KeyStandingNow::AsExpected) => {}
+        Ok(KeyStandingNow::AsExpected) => drop_unwelcome(app, &presence).await,
         // Presence is shown, not relied upon; the server does not repeat these and its users would be warned.
         Err(cause) => tracing::warn!(error = %cause, "presence could not be noted"),
     }
     Answer::Saved
+}
+
+/// A guest of a revoked share link can come back for as long as their configuration opens: they are asked to leave again.
+async fn drop_unwelcome(app: &App, presence: &Presence) {
+    if !presence.users.iter().any(|user| is_guest(user)) {
+        return;
+    }
+    match app.ledger.unwelcome(&presence.users).await {
+        Ok(users) if users.is_empty() => {}
+        Ok(users) => ask_to_leave(&app.editor, presence.key.clone(), users),
+        Err(cause) => tracing::warn!(error = %cause, "guests could not be looked up"),
+    }
 }

@@ -27,6 +27,8 @@ enum Who {
     ViewerApiToken,
     /// Its admin.
     Admin,
+    /// A guest with a share link of one of its documents, who tries the link's token as a bearer token too.
+    Link,
 }
 
 /// What a route must answer.
@@ -41,17 +43,24 @@ struct Row {
     /// Admins of another company.
     other: u16,
     nobody: u16,
+    /// Whoever has a share link: what nobody gets, but where the token is in the path.
+    link: u16,
 }
 
 fn row(method: Method, path: &'static str, body: Value, [admin, viewer, other]: [u16; 3]) -> Row {
-    Row { method, path, body, admin, viewer, other, nobody: 401 }
+    Row { method, path, body, admin, viewer, other, nobody: 401, link: 401 }
+}
+
+/// A route of guests. The token in its path is what counts: all others call it with one that does not exist.
+fn guests(row: Row, link: u16) -> Row {
+    Row { nobody: 404, link, ..row }
 }
 
 /// The whole interface.
 fn rows() -> Vec<Row> {
     let get = |path, statuses| row(Method::GET, path, Value::Null, statuses);
     let post = |path, body, statuses| row(Method::POST, path, body, statuses);
-    let open = |row: Row, nobody| Row { nobody, ..row };
+    let open = |row: Row, nobody| Row { nobody, link: nobody, ..row };
     let named = json!({ "id": "tainted-new", "name": "tainted" });
     let new_name = json!({ "name": "tainted too" });
     let new_token = json!({ "name": "tainted", "role": "viewer", "companies": ["tainted"] });
@@ -81,6 +90,13 @@ fn rows() -> Vec<Row> {
         get("/api/v1/documents/{document}/kept/{number}/content", [200, 200, 404]),
         post("/api/v1/documents/{document}/kept/{number}/use", Value::Null, [200, 403, 404]),
         post("/api/v1/documents/{document}/kept/{number}/dismiss", Value::Null, [204, 403, 404]),
+        get("/api/v1/documents/{document}/shares", [200, 403, 404]),
+        post("/api/v1/documents/{document}/shares", json!({ "allows": "edit" }), [201, 403, 404]),
+        row(Method::DELETE, "/api/v1/documents/{document}/shares/{number}", Value::Null, [204, 403, 404]),
+        guests(get("/api/v1/shares/{token}", [404, 404, 404]), 200),
+        guests(post("/api/v1/shares/{token}/open", json!({}), [404, 404, 404]), 200),
+        // Without the ticket one gets for opening.
+        guests(get("/api/v1/shares/{token}/download", [404, 404, 404]), 403),
         row(Method::DELETE, "/api/v1/documents/{document}", Value::Null, [204, 403, 404]),
         post("/api/v1/documents/{document}/undelete", Value::Null, [200, 403, 404]),
         post("/api/v1/documents/{document}/editor-config", json!({ "mode": "edit" }), [200, 403, 404]),
@@ -109,6 +125,7 @@ fn pages() -> Vec<Row> {
         get("/document/{document}", [200, 200, 404]),
         get("/edit/{document}", [200, 403, 404]),
         get("/view/{document}", [200, 200, 404]),
+        guests(get("/s/{token}", [404, 404, 404]), 200),
     ]
 }
 
@@ -131,19 +148,36 @@ struct Ids {
     document: &'static str,
     kept: u64,
     token: u64,
+    share: u64,
+    /// The token of a share link.
+    link: String,
 }
 
-const MISSING: Ids =
-    Ids { company: "missing", project: "missing", document: "missing-1", kept: 999_999, token: 999_999 };
+const MISSING: Ids = Ids {
+    company: "missing",
+    project: "missing",
+    document: "missing-1",
+    kept: 999_999,
+    token: 999_999,
+    share: 999_999,
+    link: String::new(),
+};
+/// A token that no share link has.
+const NO_LINK: &str = "sgl_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 impl Ids {
     fn fill(&self, path: &str) -> String {
-        let number = if path.contains("tokens") { self.token } else { self.kept };
+        let number = match path {
+            path if path.contains("/tokens/") => self.token,
+            path if path.contains("/shares/") => self.share,
+            _ => self.kept,
+        };
         path.replace("{company}", self.company)
             .replace("{project}", self.project)
             .replace("{document}", self.document)
             .replace("{number}", &number.to_string())
             .replace("{version}", "1")
+            .replace("{token}", if self.link.is_empty() { NO_LINK } else { &self.link })
     }
 
     fn body(&self, body: &Value) -> Value {
@@ -157,7 +191,10 @@ impl Ids {
 
 struct Theatre {
     stage: Stage,
+    /// As members of the company call it.
     tainted: Ids,
+    /// As a guest with one of its share links calls it.
+    shared: Ids,
     bearers: Vec<(Who, Option<String>)>,
 }
 
@@ -170,6 +207,8 @@ impl Theatre {
         let stage = Stage::start().await;
         stage.docx("12345").await;
         let tainted = taint(&stage).await;
+        let link = share(&stage).await.0;
+        let shared = Ids { link: link.clone(), ..taint_again(&tainted) };
         let api_token = async |company: &str, role: &str| {
             let wish =
                 json!({ "name": format!("{company}'s program"), "role": role, "companies": [company] });
@@ -182,8 +221,13 @@ impl Theatre {
             (Who::Viewer, Some(stage.token(&of("tainted", Role::Viewer)))),
             (Who::ViewerApiToken, Some(api_token("tainted", "viewer").await)),
             (Who::Admin, Some(stage.token(&of("tainted", Role::Admin)))),
+            (Who::Link, Some(link)),
         ];
-        Self { stage, tainted, bearers }
+        Self { stage, tainted, shared, bearers }
+    }
+
+    fn ids_for(&self, who: Who) -> &Ids {
+        if who == Who::Link { &self.shared } else { &self.tainted }
     }
 
     /// Status, headers and body of a call.
@@ -218,7 +262,26 @@ async fn taint(stage: &Stage) -> Ids {
     assert_eq!(upload.await.unwrap().status().as_u16(), 201);
     let wish = json!({ "name": "tainted", "role": "editor", "companies": ["tainted"] });
     let token = stage.post("/api/v1/tokens", &wish).await["details"]["number"].as_u64().unwrap();
-    Ids { company: "tainted", project: "tainted", document: "tainted-1", kept: keep(stage).await, token }
+    Ids {
+        company: "tainted",
+        project: "tainted",
+        document: "tainted-1",
+        kept: keep(stage).await,
+        token,
+        share: share(stage).await.1,
+        link: String::new(),
+    }
+}
+
+fn taint_again(ids: &Ids) -> Ids {
+    Ids { link: String::new(), ..*ids }
+}
+
+/// The token and the number of a new share link.
+async fn share(stage: &Stage) -> (String, u64) {
+    let wish = json!({ "allows": "edit", "label": "tainted" });
+    let made = stage.post("/api/v1/documents/tainted-1/shares", &wish).await;
+    (made["token"].as_str().unwrap().to_owned(), made["details"]["number"].as_u64().unwrap())
 }
 
 /// A conflict copy.
@@ -251,6 +314,7 @@ fn expected(row: &Row, who: Who) -> u16 {
         Who::Other | Who::OtherApiToken => row.other,
         Who::Viewer | Who::ViewerApiToken => row.viewer,
         Who::Admin => row.admin,
+        Who::Link => row.link,
     }
 }
 
@@ -283,10 +347,13 @@ async fn every_route_answers_each_caller_as_it_must_and_nothing_of_another_compa
     for row in rows().into_iter().chain(pages()) {
         for (who, bearer) in &theatre.bearers {
             let at = format!("{} {} called by {who:?}", row.method, row.path);
-            let (status, headers, body) = theatre.call(&row, &theatre.tainted, bearer.as_deref()).await;
+            let ids = theatre.ids_for(*who);
+            let (status, headers, body) = theatre.call(&row, ids, bearer.as_deref()).await;
 
             assert_eq!(status, expected(&row, *who), "{at}: {}", String::from_utf8_lossy(&body));
-            if matches!(who, Who::Nobody | Who::Other | Who::OtherApiToken) {
+            // A guest hears of the one document that was shared, on the routes for guests, and nothing else.
+            let is_guest_elsewhere = *who == Who::Link && !row.path.contains("{token}");
+            if is_guest_elsewhere || matches!(who, Who::Nobody | Who::Other | Who::OtherApiToken) {
                 assert!(
                     !is_tainted(&body) && !is_tainted(headers.as_bytes()),
                     "{at} tells what is not theirs"
