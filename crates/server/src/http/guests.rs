@@ -48,6 +48,7 @@ pub(super) struct LinkView {
 /// What a share link is.
 #[utoipa::path(get, path = "/api/v1/shares/{token}", tag = "guests", params(("token" = String, Path)),
     responses((status = 200, body = LinkView),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "Unknown, revoked or expired", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 429, description = "API_011: too many that do not exist", body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn show_link(
@@ -136,6 +137,7 @@ pub(super) struct TicketQuery {
 #[utoipa::path(get, path = "/api/v1/shares/{token}/download", tag = "guests", params(("token" = String, Path), TicketQuery),
     responses((status = 200, description = "The bytes; ETag is the SHA-256", content_type = "application/octet-stream"),
         (status = 206, description = "The part that was asked for"), (status = 304, description = "Known already"),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 403, description = "The link allows no downloads, or there is no ticket", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, description = "Unknown, revoked or expired", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 429, description = "API_011", body = ProblemDocument, content_type = "application/problem+json")))]

@@ -100,6 +100,10 @@ impl Door {
     /// Somebody is about to try a password.
     pub(super) fn try_password(&self, share: u64, from: &str, now: Timestamp) -> Result<(), Full> {
         let mut window = self.at(now);
+        // First, so that a closed link costs no memory, however many addresses still try.
+        if window.counts.get(&Counted::Passwords(share)).is_some_and(|count| *count >= PASSWORDS_PER_LINK) {
+            return Err(window.full(now));
+        }
         window.count(Counted::PasswordsFrom(share, origin(from)), PASSWORDS_PER_ADDRESS, now)?;
         window.count(Counted::Passwords(share), PASSWORDS_PER_LINK, now)
     }
@@ -207,6 +211,8 @@ mod tests {
         }
         assert!(try_from(201).is_err());
         assert_eq!(try_from(1).map_err(|full| full.seconds), Err(601));
+        let counted = door.window.lock().unwrap().counts.len();
+        assert!(try_from(202).is_err() && door.window.lock().unwrap().counts.len() == counted);
     }
 
     #[test]

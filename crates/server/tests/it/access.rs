@@ -9,12 +9,12 @@ use serde_json::json;
 
 use crate::support::{Stage, admin};
 
-/// Every route of the API, with ids that exist, that needs a token.
+/// Every route of the API, with ids that exist, that needs a token. Routes of guests have theirs in the path.
 fn routes() -> Vec<(Method, String)> {
     let open = ["/healthz", "/readyz", "/callback/{document}", "/stream/{document}"];
     let mut routes = Vec::new();
     for (path, item) in openapi().paths.paths {
-        if open.contains(&path.as_str()) {
+        if open.contains(&path.as_str()) || path.contains("{token}") {
             continue;
         }
         let concrete = path
@@ -92,16 +92,28 @@ async fn tokens_of_one_kind_open_no_other_door() {
     let config_token = view["config"]["token"].as_str().unwrap();
     let api_token = stage.token(&admin());
 
-    for token in [stream_token, config_token] {
+    let made = stage.post("/api/v1/documents/12345/shares", &json!({ "allows": "edit" })).await;
+    let link = made["token"].as_str().unwrap();
+    let guest = stage.post(&format!("/api/v1/shares/{link}/open"), &json!({})).await;
+    let ticket = guest["ticket"].as_str().unwrap();
+
+    for token in [stream_token, config_token, link, ticket] {
         assert_eq!(status(&stage, &Method::GET, "/api/v1/documents/12345", Some(token)).await, 401);
     }
-    for token in [config_token, &api_token] {
+    for token in [stream_token, config_token, ticket, &api_token] {
+        assert_eq!(status(&stage, &Method::GET, &format!("/api/v1/shares/{token}"), None).await, 404);
+    }
+    for ticket in [stream_token, config_token, link, &api_token] {
+        let path = format!("/api/v1/shares/{link}/download?ticket={ticket}");
+        assert_eq!(status(&stage, &Method::GET, &path, None).await, 403);
+    }
+    for token in [config_token, link, ticket, &api_token] {
         let response =
             stage.http.get(format!("{}/stream/12345?token={token}", stage.base)).send().await.unwrap();
         assert_eq!(response.status().as_u16(), 403);
         assert_eq!(response.json::<serde_json::Value>().await.unwrap()["code"], "DOC_006");
     }
-    for token in [stream_token, &api_token] {
+    for token in [stream_token, link, ticket, &api_token] {
         let response = stage
             .http
             .post(format!("{}/callback/12345", stage.base))

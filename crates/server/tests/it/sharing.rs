@@ -68,6 +68,7 @@ async fn dropped(session: &Session) {
     drop.await.expect("the guest is asked to leave");
 }
 
+/// The server tells of each entry apart, in no order: whoever counts waits after each.
 async fn wait_for_presence(stage: &Stage, count: usize) {
     stage
         .wait_until("everybody is known to be inside", async || {
@@ -130,9 +131,10 @@ async fn switches_and_limits_are_signed_and_the_server_lets_everybody_into_one_s
     let (_, comment) = configure_as(&stage, Role::Commenter, &switched).await;
     let permissions = &comment["config"]["document"]["permissions"];
     let commenter = stage.editor.open(&comment["config"]).await.unwrap();
+    assert_eq!(commenter.opened().await, Opening::Ready, "the source is served to the Document Server");
+    wait_for_presence(&stage, 1).await;
     let editor = stage.edit("12345", "ann").await;
 
-    assert_eq!(commenter.opened().await, Opening::Ready, "the source is served to the Document Server");
     assert_eq!(comment["config"]["editorConfig"]["mode"], "edit");
     for (name, expected) in [("edit", false), ("comment", true), ("review", false), ("fillForms", false)] {
         assert_eq!(permissions[name], expected, "{name}");
@@ -165,6 +167,7 @@ async fn a_guest_edits_under_their_own_name_and_nothing_of_the_company_is_told()
     assert_eq!(status, StatusCode::OK);
     assert_eq!((&link["allows"], &link["name"]), (&json!("edit"), &json!("report.docx")));
     let ann = stage.edit("12345", "ann").await;
+    wait_for_presence(&stage, 1).await;
     let (guest, view) = enter(&stage, &token, " Gus\u{202e}\r\nTester ").await;
     assert_eq!(view["guest_name"], "Gus Tester (guest)");
     assert!(![&link, &view].iter().any(|told| told.to_string().contains("acme")), "{link} {view}");
@@ -232,6 +235,7 @@ async fn a_revoked_link_drops_its_guest_and_their_last_save_is_committed() {
     let stage = stage().await;
     let (token, number) = share(&stage, &json!({ "allows": "edit" })).await;
     let (guest, view) = enter(&stage, &token, "Gus").await;
+    wait_for_presence(&stage, 1).await;
     let (other, _) = share(&stage, &json!({ "allows": "edit" })).await;
     let (stays, _) = enter(&stage, &other, "Sue").await;
     wait_for_presence(&stage, 2).await;
@@ -264,6 +268,7 @@ async fn what_a_guest_saves_after_the_revocation_is_kept_and_they_are_asked_to_l
     let (token, number) = share(&stage, &json!({ "allows": "edit" })).await;
     let (stubborn, _) = enter(&stage, &token, "Stu").await;
     stubborn.ignore_drop();
+    wait_for_presence(&stage, 1).await;
     let (left, returning) = enter(&stage, &token, "Ret").await;
     wait_for_presence(&stage, 2).await;
 
@@ -281,6 +286,8 @@ async fn what_a_guest_saves_after_the_revocation_is_kept_and_they_are_asked_to_l
     assert!(stage.text("12345").await.contains("Typed although the link was revoked."));
     assert_eq!(stage.versions("12345").await, ["2", "1"]);
     assert_eq!(stage.kept("12345").await.len(), 0);
+    let owed = async || stage.app().ledger.totals().await.unwrap().owed_publications;
+    stage.wait_until("it is published", async || owed().await == 0).await;
     let verified = {
         let config = stage.app().config.clone();
         tokio::task::spawn_blocking(move || saveguard(&config, &["verify", "--read-data"])).await.unwrap()
