@@ -22,8 +22,11 @@ use crate::publications::{ExternalChange, Owed};
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };
+use crate::sessions::{Look, LookOutcome, SessionPage, SessionRecord};
 use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
-use crate::{Callers, Changes, Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Trail};
+use crate::{
+    Callers, Changes, Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Sessions, Trail,
+};
 
 /// A ledger whose calls may fail.
 pub struct Faulty {
@@ -84,6 +87,11 @@ faulty!(Keys {
     fn note_presence(presence: &Presence) -> KeyStandingNow;
     fn note_base_fetched(key: &EditorKey, at: Timestamp) -> ();
     fn retire_key(retirement: &Retirement) -> bool;
+});
+
+faulty!(Sessions {
+    fn sessions(page: &SessionPage) -> Vec<SessionRecord>;
+    fn note_look(look: &Look) -> LookOutcome;
 });
 
 faulty!(Saves {

@@ -50,6 +50,8 @@ pub struct Config {
     pub checking: Arc<Policy>,
     /// How unfinished work is found.
     pub recovering: Recovering,
+    /// How sessions are looked after.
+    pub sessions: Sessions,
     /// How the service stops.
     pub stopping: Stopping,
     /// What is logged.
@@ -159,6 +161,15 @@ pub struct Recovering {
     pub interval: Duration,
 }
 
+/// How sessions are looked after.
+#[derive(Debug, Clone)]
+pub struct Sessions {
+    /// A session of which nothing was heard for so long is asked about.
+    pub look_every: Duration,
+    /// Event streams at once.
+    pub streams_max: usize,
+}
+
 /// How the service stops.
 #[derive(Debug, Clone)]
 pub struct Stopping {
@@ -231,6 +242,7 @@ struct Partial {
     saving: Saving,
     checking: Policy,
     recovering: Recovering,
+    sessions: Sessions,
     stopping: Stopping,
     log: Log,
 }
@@ -253,6 +265,7 @@ impl Partial {
                     (1, 3600),
                 ),
             },
+            sessions: read_sessions(&mut reader.section("sessions")),
             stopping: read_stopping(&mut reader.section("stopping")),
             log: read_log(&mut reader.section("log")),
         }
@@ -285,6 +298,7 @@ impl Partial {
             saving: self.saving,
             checking: Arc::new(self.checking),
             recovering: self.recovering,
+            sessions: self.sessions,
             stopping: self.stopping,
             log: self.log,
         })
@@ -379,6 +393,13 @@ fn read_saving(section: &mut Section<'_>) -> Saving {
             (1, 86_400),
         ))
         .unwrap_or(SignedDuration::from_mins(15)),
+    }
+}
+
+fn read_sessions(section: &mut Section<'_>) -> Sessions {
+    Sessions {
+        look_every: section.duration("look_seconds", Duration::from_secs(900), (1, 86_400)),
+        streams_max: usize::try_from(section.whole("streams_max", 1000, (0, 500_000))).unwrap_or(1000),
     }
 }
 

@@ -19,7 +19,8 @@ use utoipa_axum::routes;
 
 use super::answer::Problem;
 use super::{
-    audit, callbacks, changes, companies, comparisons, documents, health, kept, operations, stream, tokens,
+    audit, callbacks, changes, companies, comparisons, documents, events, health, kept, operations, sessions,
+    stream, tokens,
 };
 use crate::app::App;
 use crate::console;
@@ -67,6 +68,8 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(documents::list_versions))
         .routes(routes!(documents::read_content, changes::replace_content))
         .routes(routes!(documents::configure_editor))
+        .routes(routes!(sessions::list_document_sessions))
+        .routes(routes!(events::follow_document))
         .routes(routes!(comparisons::compare_contents))
         .routes(routes!(audit::list_document_acts))
         .routes(routes!(audit::list_company_acts))
@@ -76,6 +79,7 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(kept::list_orphans))
         .routes(routes!(kept::read_orphan))
         .routes(routes!(operations::list_lanes))
+        .routes(routes!(sessions::list_sessions))
         .routes(routes!(operations::status))
         .routes(routes!(operations::metrics))
         // Nobody's: they say nothing about anybody's data.
@@ -100,9 +104,11 @@ fn complete(mut description: OpenApi) -> OpenApi {
 
 /// While stopping, newcomers come back later; what runs is finished.
 async fn turn_newcomers_away(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    // Whoever waits for the drain looks at the lanes.
-    let is_always_answered =
-        matches!(request.uri().path(), "/healthz" | "/readyz" | "/metrics" | "/api/v1/operations/lanes");
+    // Whoever waits for the drain looks at the lanes and sessions.
+    let is_always_answered = matches!(
+        request.uri().path(),
+        "/healthz" | "/readyz" | "/metrics" | "/api/v1/operations/lanes" | "/api/v1/operations/sessions"
+    );
     if app.is_ready() || is_always_answered {
         next.run(request).await
     } else {

@@ -8,6 +8,8 @@
 //! 5. [`anchoring`]: anchor the audit chains that moved, note which blobs were read back;
 //! 6. [`strays`], after the start: adopt blobs no row names (a ledger restored from an older backup).
 //!
+//! Beside the rounds, [`sessions`] asks about sessions of which nothing was heard for a while.
+//!
 //! Between rounds it listens: a settled save is published at once, and somebody who waits to open a document whose key
 //! is finished does not wait for the timer.
 //!
@@ -19,6 +21,7 @@ mod forgotten;
 mod keys;
 mod publishing;
 mod saves;
+mod sessions;
 mod strays;
 
 #[cfg(test)]
@@ -34,6 +37,7 @@ use crate::telemetry::{self, report};
 
 use anchoring::Spacing;
 pub(crate) use publishing::{Occasion, publish};
+pub use sessions::look_after_sessions;
 pub(crate) use strays::{AgeMin, adopt, find as find_strays};
 
 /// Anything that kept a part of a round from being finished.
@@ -48,6 +52,9 @@ pub enum RecoveryError {
     /// The Document Server did not do what was asked.
     #[error("the Document Server failed")]
     Command(#[from] crate::editors::CommandError),
+    /// The Document Server did not say what it knows.
+    #[error("the Document Server could not be asked")]
+    NotAsked,
     /// A forgotten file could not be fetched.
     #[error("a forgotten file could not be fetched")]
     Fetch(#[from] crate::editors::FetchError),
@@ -86,7 +93,7 @@ pub async fn follow(app: Arc<App>, stop: CancellationToken) {
                 let app = Arc::clone(&app);
                 tokio::spawn(async move { part("finish", keys::finish(&app, &key)).await });
             }
-            Some(Signal::Answered { .. }) => {}
+            Some(Signal::Answered { .. } | Signal::Presence(_)) => {}
             // Something was missed: a round looks for everything.
             None => app.recovery_wanted.notify_one(),
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ledger::keys::{KeyStandingNow, Presence};
+use model::EditorKey;
 use model::callbacks::{Answer, Callback};
 use signals::Signal;
 
@@ -29,10 +30,21 @@ pub(super) async fn note(app: &Arc<App>, callback: &Callback) -> Answer {
         at: app.now(),
     };
     match app.ledger.note_presence(&presence).await {
-        Ok(KeyStandingNow::Retired) => ask_to_leave(&app.editor, presence.key, presence.users),
-        Ok(KeyStandingNow::AsExpected) => {}
+        Ok(standing) => {
+            tell(app, &presence.key).await;
+            if standing == KeyStandingNow::Retired {
+                ask_to_leave(&app.editor, presence.key, presence.users);
+            }
+        }
         // Presence is shown, not relied upon; the server does not repeat these and its users would be warned.
         Err(cause) => tracing::warn!(error = %cause, "presence could not be noted"),
     }
     Answer::Saved
+}
+
+/// Whoever looks at the document wants to know who is in it.
+async fn tell(app: &App, key: &EditorKey) {
+    if let Some(parts) = key.parts() {
+        app.signals.announce(Signal::Presence(parts.document)).await;
+    }
 }

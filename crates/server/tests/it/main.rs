@@ -22,4 +22,5 @@ mod quotas;
 mod recorded;
 mod recovering;
 mod saving;
+mod sessions;
 mod support;
