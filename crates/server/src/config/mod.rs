@@ -75,6 +75,8 @@ pub struct Server {
     pub upload_bytes_max: u64,
     /// Connections at once; more wait.
     pub connections_max: usize,
+    /// Origins of host pages that may call us from a browser, as a browser writes them.
+    pub allowed_origins: Vec<String>,
     /// The header in which a proxy tells the client's address; none is believed if there is no such proxy.
     pub client_address_header: Option<http::HeaderName>,
 }
@@ -326,6 +328,11 @@ fn read_server(section: &mut Section<'_>) -> Option<Server> {
         environment,
         upload_bytes_max: section.whole("upload_mib_max", 100, (1, 10_240)) * MIB,
         connections_max: usize::try_from(section.whole("connections_max", 4096, (16, 1_000_000))).ok()?,
+        allowed_origins: section
+            .urls("allowed_origins")
+            .iter()
+            .map(|url| url.origin().ascii_serialization())
+            .collect(),
         client_address_header: section.parse("client_address_header", None, |text| match text {
             "" => Ok(None),
             name => name.parse().map(Some).map_err(|_| format!("is `{name}`, which is no header name")),

@@ -12,6 +12,7 @@ mod caller;
 mod changes;
 mod companies;
 mod comparisons;
+mod cross_origin;
 mod documents;
 mod events;
 mod extract;

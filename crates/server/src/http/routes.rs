@@ -19,8 +19,8 @@ use utoipa_axum::routes;
 
 use super::answer::Problem;
 use super::{
-    audit, callbacks, changes, companies, comparisons, documents, events, health, kept, operations, sessions,
-    stream, tokens,
+    audit, callbacks, changes, companies, comparisons, cross_origin, documents, events, health, kept,
+    operations, sessions, stream, tokens,
 };
 use crate::app::App;
 use crate::console;
@@ -32,6 +32,7 @@ pub(super) const JSON_BYTES_MAX: usize = 256 * 1024;
 pub fn router(app: Arc<App>, metrics: PrometheusHandle) -> Router {
     let (api, description) = api().split_for_parts();
     let description = Arc::new(complete(description));
+    let across = tower::util::option_layer(cross_origin::layer(&app.config));
     Router::new()
         .merge(api)
         .merge(console::with_policy(console::pages(), &app))
@@ -41,6 +42,7 @@ pub fn router(app: Arc<App>, metrics: PrometheusHandle) -> Router {
         .layer(Extension(metrics))
         .layer(from_fn_with_state(Arc::clone(&app), turn_newcomers_away))
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(across)
         .with_state(app)
 }
 
