@@ -390,11 +390,12 @@ pub(super) fn count_received_save(
     number: InboxNumber,
     at: Timestamp,
 ) -> Result<()> {
+    // It comes when the last one has left.
     let is_final = callback.status == 2;
     connection
         .prepare_cached(
             "UPDATE keys SET saves_received = saves_received + 1, last_seen_ms = max(coalesce(last_seen_ms, 0), ?4),
-             server_says = NULL, last_received_final = CASE WHEN ?3 THEN ?2 ELSE last_received_final END WHERE key = ?1",
+             server_says = NULL, users = CASE WHEN ?3 THEN '[]' ELSE users END, last_received_final = CASE WHEN ?3 THEN ?2 ELSE last_received_final END WHERE key = ?1",
         )?
         .execute(params![callback.key.as_str(), Stored(number), is_final, ms(at)])?;
     Ok(())

@@ -236,6 +236,14 @@ fn note_look(connection: &Connection, look: &Look) -> Result<LookOutcome> {
     }
 }
 
+/// A key retired under these people: they are inside until the server says that they left.
+pub(super) fn leave_inside(connection: &Connection, key: &EditorKey, users: &[String]) -> Result<()> {
+    connection
+        .prepare_cached("UPDATE keys SET users = ?2 WHERE key = ?1")?
+        .execute(params![key.as_str(), json!(users).to_string()])?;
+    Ok(())
+}
+
 /// Nobody is inside. The key stays what it is.
 fn empty(connection: &Connection, look: &Look) -> Result<()> {
     connection
