@@ -7,7 +7,13 @@ use anyhow::bail;
 use crate::shell::{exists, run};
 
 /// A program the tests start, and the package that has it.
-const NEEDED: [(&str, &str); 2] = [("chromium", "chromium"), ("chromedriver", "chromium-driver")];
+const NEEDED: [(&str, &str); 4] = [
+    ("chromium", "chromium"),
+    ("chromedriver", "chromium-driver"),
+    // Two of the example applications.
+    ("node", "nodejs"),
+    ("python3", "python3"),
+];
 
 /// What stands beside us in `bench check`, and the package that has it. Without it its column stays empty.
 const PEERS: [(&str, &str); 2] = [("unzip", "unzip"), ("xmllint", "libxml2-utils")];

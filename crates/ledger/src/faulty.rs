@@ -22,10 +22,12 @@ use crate::publications::{ExternalChange, Owed};
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };
+use crate::sessions::{Look, LookOutcome, SessionPage, SessionRecord};
 use crate::shares::{Guest, GuestSession, NewShare, RefusedVisit, Share, ShareRevocation, Visit};
 use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
 use crate::{
-    Callers, Changes, Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Shares, Trail,
+    Callers, Changes, Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Sessions, Shares,
+    Trail,
 };
 
 /// A ledger whose calls may fail.
@@ -87,6 +89,11 @@ faulty!(Keys {
     fn note_presence(presence: &Presence) -> KeyStandingNow;
     fn note_base_fetched(key: &EditorKey, at: Timestamp) -> ();
     fn retire_key(retirement: &Retirement) -> bool;
+});
+
+faulty!(Sessions {
+    fn sessions(page: &SessionPage) -> Vec<SessionRecord>;
+    fn note_look(look: &Look) -> LookOutcome;
 });
 
 faulty!(Saves {

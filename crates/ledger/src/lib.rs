@@ -4,7 +4,7 @@
 //! or not at all, and a step that returned `Ok` survives a power cut. Rules are not decided here: adapters read the
 //! facts inside the transaction and ask [`model`].
 //!
-//! The port has eight parts, so that each fits a screen: [`Documents`], [`Keys`], [`Saves`], [`Changes`],
+//! The port has nine parts, so that each fits a screen: [`Documents`], [`Keys`], [`Sessions`], [`Saves`], [`Changes`],
 //! [`Publications`], [`Trail`], [`Callers`], [`Shares`]. Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
 //! [`contract`], and [`faulty`] wraps any ledger so that its n-th call fails.
 //!
@@ -18,6 +18,7 @@ pub mod faulty;
 pub mod keys;
 pub mod publications;
 pub mod saves;
+pub mod sessions;
 pub mod shares;
 pub mod sqlite;
 pub mod trail;
@@ -28,15 +29,22 @@ pub use documents::Documents;
 pub use keys::Keys;
 pub use publications::Publications;
 pub use saves::Saves;
+pub use sessions::Sessions;
 pub use shares::Shares;
 pub use trail::Trail;
 
 use model::quotas::Exceeded;
 
 /// The whole port. Flows hold an `Arc<dyn Ledger>`.
-pub trait Ledger: Documents + Keys + Saves + Changes + Publications + Trail + Callers + Shares {}
+pub trait Ledger:
+    Documents + Keys + Sessions + Saves + Changes + Publications + Trail + Callers + Shares
+{
+}
 
-impl<L: Documents + Keys + Saves + Changes + Publications + Trail + Callers + Shares> Ledger for L {}
+impl<L: Documents + Keys + Sessions + Saves + Changes + Publications + Trail + Callers + Shares> Ledger
+    for L
+{
+}
 
 /// Why a step did not happen, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]

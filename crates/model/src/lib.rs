@@ -3,7 +3,7 @@
 //! Everything the product decides is decided here, by pure functions over plain values: which save may become
 //! the head ([`saves::rule_on_save`]), which key an editor gets ([`opening::rule_on_open`]), what the Document
 //! Server is told ([`callbacks::plan_for`]), what follows from a check ([`checking`]), which names are safe ([`names::FileName`]), who may do what
-//! ([`access::may`], [`operations`], [`sharing`]), how much fits ([`quotas`]).
+//! ([`access::may`], [`operations`], [`sharing`]), how much fits ([`quotas`]), when a session is over ([`sessions::rule_on_look`]).
 //!
 //! Guarantees: no I/O, no async, no clock, no randomness, so a decision can be replayed, tested in a table and
 //! searched exhaustively (`tests/rules` does).
@@ -23,6 +23,7 @@ pub mod operations;
 pub mod problems;
 pub mod quotas;
 pub mod saves;
+pub mod sessions;
 pub mod sharing;
 pub mod trail;
 pub mod trail_file;

@@ -25,6 +25,7 @@ use crate::editors::onlyoffice::{OnlyOffice, Tokens};
 use crate::read_backs::ReadBacks;
 use crate::saving::{Entries, Jobs};
 use crate::sharing::Door;
+use crate::watching::Rooms;
 
 /// The embedded ledger, in the data folder.
 const LEDGER: &str = "ledger.sqlite";
@@ -67,6 +68,8 @@ pub struct App {
     pub entries: Entries,
     /// Blobs that were read back whole and of which the ledger does not know yet.
     pub read_backs: Arc<ReadBacks>,
+    /// Who watches which document.
+    pub rooms: Arc<Rooms>,
     /// Downloads and checks at once.
     pub fetching: Arc<Semaphore>,
     /// Comparisons at once.
@@ -234,6 +237,8 @@ impl App {
             pass_after: saving.pass_after,
             drain: parts.config.stopping.drain,
         };
+        // A stream holds a connection, and callbacks need connections too.
+        let watchers_max = parts.config.sessions.streams_max.min(parts.config.server.connections_max / 2);
         Ok(Self {
             tokens: Arc::new(Tokens::new(&parts.config.document_server.secrets)),
             host_keys: HostKeys::new(&parts.config.api),
@@ -243,6 +248,7 @@ impl App {
             jobs: Jobs::default(),
             entries: Entries::default(),
             read_backs: Arc::default(),
+            rooms: Arc::new(Rooms::new(watchers_max)),
             fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),
             comparisons: Arc::new(Semaphore::new(crate::comparing::PARALLEL_MAX)),
             door: Door::default(),

@@ -27,3 +27,4 @@ pub mod telemetry;
 #[cfg(test)]
 mod testing;
 pub mod verifying;
+pub mod watching;

@@ -175,6 +175,14 @@ impl Workbench {
         contents.iter().map(|content| content.label.to_string()).collect()
     }
 
+    /// The numbers of everything kept aside, oldest first.
+    pub(crate) async fn kept_numbers(&self) -> Vec<u64> {
+        use ledger::Documents as _;
+        let page =
+            ledger::documents::KeptPage { of: ledger::documents::Whose::All, before: None, limit: 1000 };
+        self.ledger.kept_copies(&page).await.unwrap().iter().rev().map(|copy| copy.number).collect()
+    }
+
     /// Everything that lasts, to compare two moments.
     pub(crate) async fn everything(&self) -> String {
         use ledger::{Documents as _, Trail as _};

@@ -14,6 +14,8 @@ use model::{DocumentId, EditorKey};
 pub enum Signal {
     /// A save of this document was committed, kept aside or given up.
     Settled(DocumentId),
+    /// Somebody came into this document or left it.
+    Presence(DocumentId),
     /// Somebody waits to open a document whose live key is finished: its forgotten file should be collected, and the
     /// key retired, now rather than with the next round.
     FinishWanted(EditorKey),

@@ -10,6 +10,7 @@ import * as page from './page.js';
 /** `editor` gives `shape`, `mayComment`, `edit(edit)`, `people`. */
 export function showComments(editor) {
   const side = page.openSide('Comments', () => {});
+  editor.people.askWhomToMention();
   if (editor.mayComment) side.append(...writer(editor));
   const list = document.createElement('ul');
   list.className = 'notes';
@@ -30,6 +31,7 @@ function writer(editor) {
   add.onclick = () => {
     if (!text.value.trim()) return;
     editor.edit({ op: 'comment', about: editor.people.place || '', text: text.value.trim() });
+    editor.people.mention(text.value.trim());
     showComments(editor);
   };
   return [text, add];

@@ -118,6 +118,8 @@ class Editor {
     this.permissions = doc.permissions || {};
     this.user = { id: String((edit.user && edit.user.id) || freshId()), name: (edit.user && edit.user.name) || 'Anonymous' };
     this.session = null;
+    this.isAside = false;
+    delete page.main.dataset.version;
     this.shape = null;
     this.view = null;
     this.earlier = [];
@@ -294,6 +296,7 @@ class Editor {
 
   buttons() {
     const custom = this.customization;
+    const edit = this.config.editorConfig || {};
     page.button('save', this.edits ? () => this.save() : null);
     page.button('comment', this.mayComment ? () => showComments(this) : null);
     page.button('submit', this.mayFill || (custom.submitForm && this.edits) ? () => this.submit() : null);
@@ -301,6 +304,8 @@ class Editor {
     page.button('save-as', this.has('onRequestSaveAs') ? () => this.saveAs() : null);
     page.button('download', this.permissions.download === false ? null : () => this.download());
     page.button('close', this.has('onRequestClose') ? () => this.requestClose() : null);
+    const mayAsk = edit.mode === 'view' && this.permissions.edit !== false && this.has('onRequestEditRights');
+    page.button('edit', mayAsk ? () => this.emit('onRequestEditRights') : null);
     if (this.has('onRequestRename') && this.mayType) {
       page.allowRenaming((title) => this.emit('onRequestRename', title));
     }
@@ -325,6 +330,7 @@ class Editor {
   allSent() {
     this.emit('onDocumentStateChange', false);
     if (this.saveWhenSent) this.forceSave();
+    if (this.isAside) this.leaveSession();
   }
 
   /** Changes of others. */
@@ -486,6 +492,24 @@ class Editor {
     }
     clearTimeout(this.retry);
     this.retry = setTimeout(() => this.connect(), this.attempts === 1 ? ATTEMPT_EVERY_MS / 4 : ATTEMPT_EVERY_MS);
+  }
+
+  /** While the history is shown we are not in the session; what was typed is sent first. */
+  stepAside() {
+    if (this.isAside) return;
+    this.isAside = true;
+    if (this.outbox.isEmpty) this.leaveSession();
+    else this.outbox.ask();
+    this.mayType = this.mayComment = this.mayFill = this.edits = false;
+    page.setState('history');
+    this.redraw();
+    this.buttons();
+    page.setStatus('Version history', 'good');
+  }
+
+  leaveSession() {
+    this.say({ type: 'close' });
+    if (this.wire) this.wire.close();
   }
 
   /** The key is spent: the page has a newer one. */

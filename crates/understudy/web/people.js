@@ -17,6 +17,14 @@ export class People {
     this.places = new Map();
     this.tabs = new Map();
     this.known = new Map();
+    this.toMention = null;
+  }
+
+  /** Who may be mentioned is asked once, when a comment is begun. */
+  askWhomToMention() {
+    if (this.toMention || !this.editor.has('onRequestUsers')) return;
+    this.toMention = [];
+    this.editor.emit('onRequestUsers', { c: 'mention' });
   }
 
   set(participants) {
@@ -49,9 +57,24 @@ export class People {
 
   /** The page answers. */
   setUsers(data) {
+    if (data && data.c === 'mention') {
+      this.toMention = data.users || [];
+      return;
+    }
     for (const user of (data && data.users) || []) this.images.set(String(user.id), user.image);
     for (const person of this.known.values()) person.image = this.images.get(person.id);
     page.showPeople([...this.known.values()]);
+  }
+
+  /** A comment names somebody with @ and their name or e-mail address: the page tells them. */
+  mention(text) {
+    if (!text.includes('@') || !this.editor.has('onRequestSendNotify')) return;
+    const named = (this.toMention || []).filter((user) => text.includes(`@${user.name}`) || text.includes(`@${user.email}`));
+    const emails = named.map((user) => user.email).filter(Boolean);
+    if (emails.length) {
+      const actionLink = { action: { type: 'comment', data: this.place || '' } };
+      this.editor.emit('onRequestSendNotify', { actionLink, message: text, emails });
+    }
   }
 
   nameOf(tab) {

@@ -1,7 +1,8 @@
 /* Version history: the list the page gives us, and a look at one version.
  *
  * Guarantees: asks the page for data of a version (`onRequestHistoryData`), shows it through the server like any
- * viewer would, and asks the page to restore it (`onRequestRestore`).
+ * viewer would, and asks the page to restore it (`onRequestRestore`). Like the real editor it leaves the session while
+ * it shows the history, and asks the page for a fresh start afterwards (`onRequestHistoryClose`).
  *
  * Does not highlight what changed between versions.
  */
@@ -33,6 +34,7 @@ export class Versions {
       side.append(note(data.error));
       return;
     }
+    this.editor.stepAside();
     const list = document.createElement('ul');
     list.className = 'versions';
     list.id = 'us-versions';
@@ -110,11 +112,12 @@ export class Versions {
 
   leave() {
     this.close();
-    if (this.shown === null) return;
     this.shown = null;
     delete page.main.dataset.version;
     this.editor.redraw();
-    this.editor.emit('onRequestHistoryClose');
+    if (!this.editor.isAside) return;
+    if (this.editor.has('onRequestHistoryClose')) this.editor.emit('onRequestHistoryClose');
+    else this.editor.start(this.editor.config);
   }
 
   close() {

@@ -11,6 +11,7 @@ pub mod forgotten;
 pub mod keys;
 pub mod publications;
 pub mod saves;
+pub mod sessions;
 pub mod shares;
 pub mod trail;
 
@@ -38,6 +39,16 @@ macro_rules! contract_tests {
             an_answer_older_than_the_newest_save_counts_for_nothing,
             somebody_inside_a_retired_key_is_noticed,
             keys_are_never_issued_twice,
+        ]);
+        $crate::contract_tests!(@ $make, sessions, [
+            people_are_known_by_name_and_since_when,
+            somebody_who_comes_back_is_there_since_then,
+            a_session_says_how_it_stands,
+            a_silent_session_is_closed_when_the_server_says_so_and_its_key_stays,
+            a_server_that_is_away_or_sees_somebody_ends_nothing,
+            changes_without_anybody_inside_are_told_once,
+            an_answer_older_than_the_last_word_changes_nothing,
+            sessions_are_listed_page_by_page,
         ]);
         $crate::contract_tests!(@ $make, saves, [
             a_final_save_becomes_the_next_version,

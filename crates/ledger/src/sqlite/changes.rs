@@ -103,6 +103,7 @@ fn put_version(connection: &Connection, change: &HeadChange) -> Result<ChangeOut
     let HeadChange { request, blob, from, .. } = change;
     let (sessions, first) = first(connection, request)?;
     let is_welcome = change.editors == EditorsInside::RetireTheirKey;
+    let has_people = matches!(first, Some(ChangeOutcome::Edited(_)));
     match first {
         Some(ChangeOutcome::Edited(_)) if is_welcome => {}
         Some(outcome) => return Ok(outcome),
@@ -116,6 +117,9 @@ fn put_version(connection: &Connection, change: &HeadChange) -> Result<ChangeOut
         return Ok(ChangeOutcome::Done(sessions.head));
     }
     end_sessions(connection, &sessions, "changed past the editors", request.at)?;
+    if let Some(live) = sessions.live.as_ref().filter(|_| has_people) {
+        super::sessions::leave_inside(connection, &live.key, &live.users)?;
+    }
     contents::name_blob(connection, blob, request.at)?;
     let label = contents::next_version(connection, &request.document)?;
     let new = NewContent::without_session(

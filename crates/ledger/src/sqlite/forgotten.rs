@@ -17,7 +17,7 @@ use super::commit::{Placing, author_of, compare, keep_aside, not_now, nothing_ne
 use super::contents::{self, NewKept};
 use super::inbox::{self, End};
 use super::rows::optional;
-use super::{Shared, callback_text, facts, keys};
+use super::{Shared, callback_text, facts, keys, sessions};
 use crate::Result;
 use crate::documents::Keeping;
 use crate::saves::{Arrival, Aside, Committed, ForgottenFile};
@@ -146,7 +146,7 @@ fn forgotten_callback(connection: &Connection, key: &EditorKey) -> Result<Callba
         .query_row([key.as_str()], |row| row.get::<_, String>(0));
     let mut callback = match optional(found)? {
         Some(text) => callback_text::read(&text)?,
-        None => Callback { users: keys::last_users(connection, key)?, ..Callback::bare(key.clone(), 2) },
+        None => Callback { users: sessions::last_users(connection, key)?, ..Callback::bare(key.clone(), 2) },
     };
     callback.status = 2;
     callback.url = None;

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::audit::{Act, Actor, append};
 use super::rows::{Stored, get, get_optional, label, ms, names, optional, optional_ms};
-use super::{Shared, SqliteLedger, facts};
+use super::{Shared, SqliteLedger, facts, sessions};
 use crate::keys::{
     KeyGrant, KeyRecord, KeyStandingNow, Knowledge, OpenGrant, OpenRequest, Presence, Retirement, ViewKey,
 };
@@ -54,7 +54,7 @@ impl Keys for SqliteLedger {
 
     async fn note_presence(&self, presence: &Presence) -> Result<KeyStandingNow> {
         let presence = presence.clone();
-        self.write(move |connection, shared| note_presence(connection, shared, &presence)).await
+        self.write(move |connection, shared| sessions::note_presence(connection, shared, &presence)).await
     }
 
     async fn note_base_fetched(&self, key: &EditorKey, at: Timestamp) -> Result<()> {
@@ -134,6 +134,14 @@ fn record(row: &Row<'_>) -> rusqlite::Result<KeyRecord> {
 
 /// Rules on a wish to edit, under the writer's lock, so that two openers cannot both issue a key.
 fn open_for_editing(connection: &Connection, shared: &Shared, request: &OpenRequest) -> Result<OpenGrant> {
+    let grant = rule_and_do(connection, shared, request)?;
+    if let OpenGrant::Granted(granted) = &grant {
+        sessions::expect(connection, &granted.key, &request.user)?;
+    }
+    Ok(grant)
+}
+
+fn rule_and_do(connection: &Connection, shared: &Shared, request: &OpenRequest) -> Result<OpenGrant> {
     let asked = Asked { knowledge: request.knowledge.as_ref(), quiet_after: request.quiet_after };
     let Sessions { head, facts, live, left } = sessions_of(connection, &request.document, &asked)?;
     let ruling = rule_on_open(&shared.guards, &facts);
@@ -353,22 +361,6 @@ fn note_view_key(connection: &Connection, view: &ViewKey) -> Result<()> {
     insert_key(connection, &new, view.at).map(drop)
 }
 
-fn note_presence(connection: &Connection, shared: &Shared, presence: &Presence) -> Result<KeyStandingNow> {
-    let users = json!(presence.users).to_string();
-    connection
-        .prepare_cached("UPDATE keys SET users = ?2, last_seen_ms = ?3 WHERE key = ?1")?
-        .execute(params![presence.key.as_str(), users, ms(presence.at)])?;
-    if presence.is_idle && !shared.guards.key_survives_status_4 {
-        settle(connection, &presence.key, "status 4", presence.at)?;
-    }
-    let is_stale = facts::exists(
-        connection,
-        "SELECT 1 FROM keys WHERE key = ?1 AND mode = 'edit' AND state = 'retired' AND ?2",
-        params![presence.key.as_str(), !presence.users.is_empty()],
-    )?;
-    Ok(if is_stale { KeyStandingNow::Retired } else { KeyStandingNow::AsExpected })
-}
-
 pub(super) fn is_known_document(connection: &Connection, document: &DocumentId) -> Result<bool> {
     facts::exists(connection, "SELECT 1 FROM documents WHERE id = ?1", params![document.as_str()])
 }
@@ -398,11 +390,12 @@ pub(super) fn count_received_save(
     number: InboxNumber,
     at: Timestamp,
 ) -> Result<()> {
+    // It comes when the last one has left.
     let is_final = callback.status == 2;
     connection
         .prepare_cached(
             "UPDATE keys SET saves_received = saves_received + 1, last_seen_ms = max(coalesce(last_seen_ms, 0), ?4),
-             last_received_final = CASE WHEN ?3 THEN ?2 ELSE last_received_final END WHERE key = ?1",
+             server_says = NULL, users = CASE WHEN ?3 THEN '[]' ELSE users END, last_received_final = CASE WHEN ?3 THEN ?2 ELSE last_received_final END WHERE key = ?1",
         )?
         .execute(params![callback.key.as_str(), Stored(number), is_final, ms(at)])?;
     Ok(())
@@ -489,12 +482,4 @@ pub(super) fn places_of(connection: &Connection, key: &EditorKey) -> Result<Plac
             })
         })
         .map_err(LedgerError::from)
-}
-
-/// Who was inside when the server last spoke of this key.
-pub(super) fn last_users(connection: &Connection, key: &EditorKey) -> Result<Vec<String>> {
-    let found = connection
-        .prepare_cached("SELECT users FROM keys WHERE key = ?1")?
-        .query_row([key.as_str()], |row| row.get::<_, String>(0));
-    Ok(optional(found)?.map(|users| names(&users)).unwrap_or_default())
 }

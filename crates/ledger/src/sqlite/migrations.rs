@@ -16,6 +16,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0005_audit", include_str!("../../migrations/sqlite/0005_audit.sql")),
     ("0006_callers", include_str!("../../migrations/sqlite/0006_callers.sql")),
     ("0007_shares", include_str!("../../migrations/sqlite/0007_shares.sql")),
+    ("0008_sessions", include_str!("../../migrations/sqlite/0008_sessions.sql")),
 ];
 
 pub(super) fn migrate(connection: &Connection) -> Result<()> {

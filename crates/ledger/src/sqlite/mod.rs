@@ -25,6 +25,7 @@ mod publications;
 mod readers;
 mod rows;
 mod saves;
+mod sessions;
 mod shares;
 mod trail;
 mod writer;

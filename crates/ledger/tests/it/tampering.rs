@@ -66,7 +66,7 @@ async fn the_end_of_a_chain_cut_off_together_with_its_head_is_found_by_the_ancho
 #[tokio::test]
 async fn a_document_that_vanished_with_all_its_rows_is_found_by_the_anchor() {
     let gone = "PRAGMA foreign_keys = OFF; DROP TRIGGER contents_are_kept; DROP TRIGGER keys_are_kept;
-        DELETE FROM contents WHERE document = 'one'; DELETE FROM keys WHERE document = 'one';
+        DELETE FROM contents WHERE document = 'one'; DELETE FROM session_people; DELETE FROM keys WHERE document = 'one';
         DELETE FROM inbox WHERE document = 'one'; DELETE FROM documents WHERE id = 'one';
         DELETE FROM audit WHERE chain = 'one';";
 

@@ -11,6 +11,7 @@ mod progress;
 mod project;
 mod repair;
 mod serve;
+mod sessions;
 mod share;
 mod token;
 mod verify;
@@ -62,6 +63,8 @@ enum Command {
     Check(check::Arguments),
     /// Show the lanes of the running service: which documents have saves in progress, how many, how old.
     Lanes(lanes::Arguments),
+    /// Show who is editing what on the running service, since when, and whether work is unsaved.
+    Sessions(sessions::Arguments),
     /// Make, list, rename and limit companies. May run beside the service.
     Company(company::Arguments),
     /// Make, list and rename projects. May run beside the service.
@@ -106,6 +109,7 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Doctor(arguments)) => doctor::run(load(file)?, arguments).await,
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Lanes(arguments)) => lanes::run(load(file)?, arguments).await,
+        Some(Command::Sessions(arguments)) => sessions::run(load(file)?, arguments).await,
         Some(Command::Company(arguments)) => company::run(load(file)?, arguments).await,
         Some(Command::Project(arguments)) => project::run(load(file)?, arguments).await,
         Some(Command::Token(arguments)) => token::run(load(file)?, arguments).await,

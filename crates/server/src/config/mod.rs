@@ -50,6 +50,8 @@ pub struct Config {
     pub checking: Arc<Policy>,
     /// How unfinished work is found.
     pub recovering: Recovering,
+    /// How sessions are looked after.
+    pub sessions: Sessions,
     /// How the service stops.
     pub stopping: Stopping,
     /// What is logged.
@@ -73,6 +75,8 @@ pub struct Server {
     pub upload_bytes_max: u64,
     /// Connections at once; more wait.
     pub connections_max: usize,
+    /// Origins of host pages that may call us from a browser, as a browser writes them.
+    pub allowed_origins: Vec<String>,
     /// The header in which a proxy tells the client's address; none is believed if there is no such proxy.
     pub client_address_header: Option<http::HeaderName>,
 }
@@ -159,6 +163,15 @@ pub struct Recovering {
     pub interval: Duration,
 }
 
+/// How sessions are looked after.
+#[derive(Debug, Clone)]
+pub struct Sessions {
+    /// A session of which nothing was heard for so long is asked about.
+    pub look_every: Duration,
+    /// Event streams at once.
+    pub streams_max: usize,
+}
+
 /// How the service stops.
 #[derive(Debug, Clone)]
 pub struct Stopping {
@@ -231,6 +244,7 @@ struct Partial {
     saving: Saving,
     checking: Policy,
     recovering: Recovering,
+    sessions: Sessions,
     stopping: Stopping,
     log: Log,
 }
@@ -253,6 +267,7 @@ impl Partial {
                     (1, 3600),
                 ),
             },
+            sessions: read_sessions(&mut reader.section("sessions")),
             stopping: read_stopping(&mut reader.section("stopping")),
             log: read_log(&mut reader.section("log")),
         }
@@ -285,6 +300,7 @@ impl Partial {
             saving: self.saving,
             checking: Arc::new(self.checking),
             recovering: self.recovering,
+            sessions: self.sessions,
             stopping: self.stopping,
             log: self.log,
         })
@@ -312,6 +328,11 @@ fn read_server(section: &mut Section<'_>) -> Option<Server> {
         environment,
         upload_bytes_max: section.whole("upload_mib_max", 100, (1, 10_240)) * MIB,
         connections_max: usize::try_from(section.whole("connections_max", 4096, (16, 1_000_000))).ok()?,
+        allowed_origins: section
+            .urls("allowed_origins")
+            .iter()
+            .map(|url| url.origin().ascii_serialization())
+            .collect(),
         client_address_header: section.parse("client_address_header", None, |text| match text {
             "" => Ok(None),
             name => name.parse().map(Some).map_err(|_| format!("is `{name}`, which is no header name")),
@@ -379,6 +400,13 @@ fn read_saving(section: &mut Section<'_>) -> Saving {
             (1, 86_400),
         ))
         .unwrap_or(SignedDuration::from_mins(15)),
+    }
+}
+
+fn read_sessions(section: &mut Section<'_>) -> Sessions {
+    Sessions {
+        look_every: section.duration("look_seconds", Duration::from_secs(900), (1, 86_400)),
+        streams_max: usize::try_from(section.whole("streams_max", 1000, (0, 500_000))).unwrap_or(1000),
     }
 }
 

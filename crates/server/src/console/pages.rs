@@ -15,7 +15,7 @@ use model::keys::Mode;
 
 use super::{guest, sign_in};
 use crate::app::App;
-use crate::http::{Problem, Session, api_url_of};
+use crate::http::{Problem, Session};
 
 const DOCUMENTS_SHOWN: u32 = 500;
 const KEPT_SHOWN: u32 = 100;
@@ -30,6 +30,7 @@ pub(crate) fn pages() -> Router<Arc<App>> {
         .route("/s/{token}", get(guest::page))
         .route("/sign-in", get(sign_in::sign_in))
         .route("/assets/{name}", get(asset))
+        .route("/client/{name}", get(client_module))
 }
 
 /// Adds what every page is sent with.
@@ -194,7 +195,6 @@ struct Editor {
     id: String,
     name: String,
     mode: &'static str,
-    api_url: String,
 }
 
 async fn edit(
@@ -225,12 +225,7 @@ async fn editor(
         Mode::View => Permission::View,
     };
     let document = session.document(&app, &id, permission).await?;
-    render(&Editor {
-        id: document.id.to_string(),
-        name: document.name.to_string(),
-        mode: mode.as_str(),
-        api_url: api_url_of(&app.config),
-    })
+    render(&Editor { id: document.id.to_string(), name: document.name.to_string(), mode: mode.as_str() })
 }
 
 pub(super) fn render(template: &impl Template) -> Result<Response, Problem> {
@@ -262,6 +257,18 @@ async fn asset(Path(name): Path<String>) -> Response {
         "live.js" => ("text/javascript; charset=utf-8", include_str!("../../assets/live.js")),
         "guest.js" => ("text/javascript; charset=utf-8", include_str!("../../assets/guest.js")),
         "editor.js" => ("text/javascript; charset=utf-8", include_str!("../../assets/editor.js")),
+        _ => return StatusCode::NOT_FOUND.into_response(),
+    };
+    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], text).into_response()
+}
+
+/// What host pages load. It says nothing about anybody's documents, so it needs no token.
+async fn client_module(Path(name): Path<String>) -> Response {
+    let (kind, text) = match name.as_str() {
+        "saveguard.js" => {
+            ("text/javascript; charset=utf-8", include_str!("../../assets/client/saveguard.js"))
+        }
+        "saveguard.d.ts" => ("text/plain; charset=utf-8", include_str!("../../assets/client/saveguard.d.ts")),
         _ => return StatusCode::NOT_FOUND.into_response(),
     };
     ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], text).into_response()

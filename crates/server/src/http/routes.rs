@@ -19,8 +19,8 @@ use utoipa_axum::routes;
 
 use super::answer::Problem;
 use super::{
-    audit, callbacks, changes, companies, comparisons, documents, guests, health, kept, operations, shares,
-    stream, tokens,
+    audit, callbacks, changes, companies, comparisons, cross_origin, documents, events, guests, health, kept,
+    operations, sessions, shares, stream, tokens,
 };
 use crate::app::App;
 use crate::console;
@@ -32,6 +32,7 @@ pub(super) const JSON_BYTES_MAX: usize = 256 * 1024;
 pub fn router(app: Arc<App>, metrics: PrometheusHandle) -> Router {
     let (api, description) = api().split_for_parts();
     let description = Arc::new(complete(description));
+    let across = tower::util::option_layer(cross_origin::layer(&app.config));
     Router::new()
         .merge(api)
         .merge(console::with_policy(console::pages(), &app))
@@ -41,6 +42,7 @@ pub fn router(app: Arc<App>, metrics: PrometheusHandle) -> Router {
         .layer(Extension(metrics))
         .layer(from_fn_with_state(Arc::clone(&app), turn_newcomers_away))
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(across)
         .with_state(app)
 }
 
@@ -68,6 +70,8 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(documents::list_versions))
         .routes(routes!(documents::read_content, changes::replace_content))
         .routes(routes!(documents::configure_editor))
+        .routes(routes!(sessions::list_document_sessions))
+        .routes(routes!(events::follow_document))
         .routes(routes!(comparisons::compare_contents))
         .routes(routes!(audit::list_document_acts))
         .routes(routes!(audit::list_company_acts))
@@ -79,6 +83,7 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(kept::list_orphans))
         .routes(routes!(kept::read_orphan))
         .routes(routes!(operations::list_lanes))
+        .routes(routes!(sessions::list_sessions))
         .routes(routes!(operations::status))
         .routes(routes!(operations::metrics))
         // Those of whoever has a share link: its token is in the path.
@@ -107,9 +112,11 @@ fn complete(mut description: OpenApi) -> OpenApi {
 
 /// While stopping, newcomers come back later; what runs is finished.
 async fn turn_newcomers_away(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    // Whoever waits for the drain looks at the lanes.
-    let is_always_answered =
-        matches!(request.uri().path(), "/healthz" | "/readyz" | "/metrics" | "/api/v1/operations/lanes");
+    // Whoever waits for the drain looks at the lanes and sessions.
+    let is_always_answered = matches!(
+        request.uri().path(),
+        "/healthz" | "/readyz" | "/metrics" | "/api/v1/operations/lanes" | "/api/v1/operations/sessions"
+    );
     if app.is_ready() || is_always_answered {
         next.run(request).await
     } else {

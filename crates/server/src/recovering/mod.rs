@@ -9,6 +9,8 @@
 //! 6. [`anchoring`]: anchor the audit chains that moved, note which blobs were read back;
 //! 7. [`strays`], after the start: adopt blobs no row names (a ledger restored from an older backup).
 //!
+//! Beside the rounds, [`sessions`] asks about sessions of which nothing was heard for a while.
+//!
 //! Between rounds it listens: a settled save is published at once, and somebody who waits to open a document whose key
 //! is finished does not wait for the timer.
 //!
@@ -21,6 +23,7 @@ mod guests;
 mod keys;
 mod publishing;
 mod saves;
+mod sessions;
 mod strays;
 
 #[cfg(test)]
@@ -36,6 +39,7 @@ use crate::telemetry::{self, report};
 
 use anchoring::Spacing;
 pub(crate) use publishing::{Occasion, publish};
+pub use sessions::look_after_sessions;
 pub(crate) use strays::{AgeMin, adopt, find as find_strays};
 
 /// Anything that kept a part of a round from being finished.
@@ -50,6 +54,9 @@ pub enum RecoveryError {
     /// The Document Server did not do what was asked.
     #[error("the Document Server failed")]
     Command(#[from] crate::editors::CommandError),
+    /// The Document Server did not say what it knows.
+    #[error("the Document Server could not be asked")]
+    NotAsked,
     /// A forgotten file could not be fetched.
     #[error("a forgotten file could not be fetched")]
     Fetch(#[from] crate::editors::FetchError),
@@ -92,7 +99,7 @@ pub async fn follow(app: Arc<App>, stop: CancellationToken) {
                 let app = Arc::clone(&app);
                 tokio::spawn(async move { part("guests", guests::ask_to_leave(&app)).await });
             }
-            Some(Signal::Answered { .. }) => {}
+            Some(Signal::Answered { .. } | Signal::Presence(_)) => {}
             // Something was missed: a round looks for everything.
             None => app.recovery_wanted.notify_one(),
         }

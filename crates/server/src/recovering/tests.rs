@@ -7,11 +7,13 @@ use ledger::documents::{KeptPage, Whose};
 use ledger::{Documents as _, Keys as _, Publications as _, Trail as _};
 use model::callbacks::{Answer, Callback};
 use model::opening::ServerKnowledge;
+use model::sessions::{SessionState, Unsaved};
 use model::versions::Origin;
 use model::{Digest, EditorKey, Label};
 use vault::{Sidecar, Spool, Tree as _, Vault as _};
 
-use super::{AgeMin, adopt, round};
+use super::sessions::Which;
+use super::{AgeMin, adopt, round, sessions};
 use crate::app::App;
 use crate::opening::{Readers, StreamTokens, Streamed, source};
 use crate::testing::{Workbench, deliver, docx, idle, place};
@@ -389,4 +391,63 @@ async fn a_key_comes_back_if_the_server_never_heard_that_its_final_save_was_stor
     assert!(bench.ledger.knows_content(&document, &more).await.unwrap());
     bench.editor.says(&key, ServerKnowledge::NothingHeld);
     assert_ne!(bench.open(&app).await, key);
+}
+
+async fn enter(app: &Arc<App>, key: &EditorKey, users: &[&str]) {
+    let users = users.iter().map(|user| (*user).to_owned()).collect();
+    deliver(app, &Callback { users, ..Callback::bare(key.clone(), 1) }).await;
+}
+
+async fn session_of(bench: &Workbench) -> ledger::sessions::SessionRecord {
+    use ledger::Sessions as _;
+    let page = ledger::sessions::SessionPage { document: None, after: None, limit: 10 };
+    bench.ledger.sessions(&page).await.unwrap().remove(0)
+}
+
+#[tokio::test]
+async fn a_silent_session_is_asked_about_and_closed_only_if_the_server_agrees() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    enter(&app, &key, &["u1"]).await;
+    let state = async |server, which| {
+        bench.editor.says(&key, server);
+        let _ = sessions::look(&app, which).await;
+        session_of(&bench).await.state()
+    };
+
+    let silent = Which::Silent;
+    assert_eq!(
+        state(ServerKnowledge::NothingHeld, silent).await,
+        SessionState::Editing,
+        "it was just heard of"
+    );
+    bench.clock.pass(100_000);
+    assert_eq!(
+        state(ServerKnowledge::Away, silent).await,
+        SessionState::Editing,
+        "however long ago that was"
+    );
+    assert_eq!(state(ServerKnowledge::UsersInside, silent).await, SessionState::Editing);
+    bench.clock.pass(100_000);
+    assert_eq!(state(ServerKnowledge::NothingHeld, silent).await, SessionState::Idle);
+    assert_eq!(bench.open(&app).await, key, "the key is handed out again");
+}
+
+#[tokio::test]
+async fn after_a_restart_every_session_is_asked_about_and_stranded_changes_are_found() {
+    let bench = Workbench::new().await;
+    let key = bench.open(&bench.process()).await;
+    enter(&bench.process(), &key, &["u1", "u2"]).await;
+    bench.clock.pass(60);
+    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+
+    let app = bench.process();
+    sessions::look(&app, Which::All).await.unwrap();
+
+    let session = session_of(&bench).await;
+    assert_eq!((session.state(), session.unsaved()), (SessionState::Stranded, Unsaved::Yes));
+    let before = bench.everything().await;
+    sessions::look(&app, Which::All).await.unwrap();
+    assert_eq!(bench.everything().await, before, "asking twice changes nothing");
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ledger::keys::{KeyStandingNow, Presence};
+use model::EditorKey;
 use model::callbacks::{Answer, Callback};
 use model::sharing::is_guest;
 use signals::Signal;
@@ -30,8 +31,13 @@ pub(super) async fn note(app: &Arc<App>, callback: &Callback) -> Answer {
         at: app.now(),
     };
     match app.ledger.note_presence(&presence).await {
-        Ok(KeyStandingNow::Retired) => ask_to_leave(&app.editor, presence.key, presence.users),
-        Ok(KeyStandingNow::AsExpected) => drop_unwelcome(app, &presence).await,
+        Ok(standing) => {
+            tell(app, &presence.key).await;
+            match standing {
+                KeyStandingNow::Retired => ask_to_leave(&app.editor, presence.key, presence.users),
+                KeyStandingNow::AsExpected => drop_unwelcome(app, &presence).await,
+            }
+        }
         // Presence is shown, not relied upon; the server does not repeat these and its users would be warned.
         Err(cause) => tracing::warn!(error = %cause, "presence could not be noted"),
     }
@@ -47,5 +53,12 @@ async fn drop_unwelcome(app: &App, presence: &Presence) {
         Ok(users) if users.is_empty() => {}
         Ok(users) => ask_to_leave(&app.editor, presence.key.clone(), users),
         Err(cause) => tracing::warn!(error = %cause, "guests could not be looked up"),
+    }
+}
+
+/// Whoever looks at the document wants to know who is in it.
+async fn tell(app: &App, key: &EditorKey) {
+    if let Some(parts) = key.parts() {
+        app.signals.announce(Signal::Presence(parts.document)).await;
     }
 }

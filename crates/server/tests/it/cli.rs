@@ -161,6 +161,30 @@ async fn lanes_of_the_running_service_are_shown() {
     assert!(String::from_utf8_lossy(&away.stderr).contains("does not answer"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_of_the_running_service_are_shown() {
+    let stage = Stage::start().await;
+    stage.docx("12345").await;
+    let config = stage.app().config.clone();
+    let ann = stage.edit("12345", "ann").await;
+    let inside = async || !stage.document("12345").await["editors"].as_array().unwrap().is_empty();
+    stage.wait_until("Ann is inside", inside).await;
+
+    let shown = saveguard_beside(&config, &["sessions", "--json"]).await;
+    let table = saveguard_beside(&config, &["sessions"]).await;
+
+    assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
+    assert_eq!(
+        (json(&shown)["state"].as_str(), json(&shown)["document"].as_str()),
+        (Some("editing"), Some("12345"))
+    );
+    let table = String::from_utf8_lossy(&table.stdout).into_owned();
+    assert!(table.contains("editing") && table.contains("possible") && table.contains("User ann"), "{table}");
+    ann.close().await.unwrap();
+    stage.editor.quiet().await;
+    stage.stop().await;
+}
+
 #[test]
 fn the_documented_configuration_is_printed_and_mistakes_are_all_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -179,7 +203,7 @@ fn the_documented_configuration_is_printed_and_mistakes_are_all_named() {
         assert!(mistakes.contains(expected), "{mistakes}");
     }
     let help = saveguard(&right, &["--help"]);
-    for command in ["serve", "demo", "verify", "repair", "doctor", "lanes", "config"] {
+    for command in ["serve", "demo", "verify", "repair", "doctor", "lanes", "sessions", "config"] {
         assert!(String::from_utf8_lossy(&help.stdout).contains(command), "{command}");
     }
 }

@@ -100,6 +100,9 @@ fn rows() -> Vec<Row> {
         row(Method::DELETE, "/api/v1/documents/{document}", Value::Null, [204, 403, 404]),
         post("/api/v1/documents/{document}/undelete", Value::Null, [200, 403, 404]),
         post("/api/v1/documents/{document}/editor-config", json!({ "mode": "edit" }), [200, 403, 404]),
+        get("/api/v1/documents/{document}/sessions", [200, 200, 404]),
+        get("/api/v1/documents/{document}/events", [200, 200, 404]),
+        get("/api/v1/operations/sessions", [403, 403, 403]),
         get("/api/v1/tokens", [200, 403, 200]),
         post("/api/v1/tokens", new_token, [201, 403, 404]),
         row(Method::DELETE, "/api/v1/tokens/{number}", Value::Null, [204, 403, 404]),
@@ -240,6 +243,9 @@ impl Theatre {
         if row.path.ends_with("/documents") && row.method == Method::POST {
             let query = [("name", "tainted.txt"), ("id", "tainted-new")];
             request = request.query(&query).body("tainted");
+        } else if row.path.ends_with("/events") {
+            // Otherwise it would not end.
+            request = request.query(&[("once", "true")]);
         } else if !row.body.is_null() {
             request = request.json(&ids.body(&row.body));
         }

@@ -106,8 +106,31 @@ impl Browser {
 
     /// Steps into the editor's frame and waits until it is ready.
     pub(crate) async fn enter_editor(&self) {
-        self.see("#frame iframe").await.enter_frame().await.unwrap();
+        self.enter_editor_in("#frame").await;
+    }
+
+    /// The same for an editor that stands somewhere else in its page.
+    pub(crate) async fn enter_editor_in(&self, place: &str) {
+        self.see(&format!("{place} iframe")).await.enter_frame().await.unwrap();
         self.see("body[data-state=ready]").await;
+    }
+
+    /// Clicks something.
+    pub(crate) async fn click(&self, selector: &str) {
+        self.see(selector).await.click().await.unwrap();
+    }
+
+    /// Writes at the end of the document in the editor, and presses Save.
+    pub(crate) async fn write_and_save(&self, words: &str) {
+        let paragraph = self.see("[data-p]:last-of-type").await;
+        paragraph.click().await.unwrap();
+        paragraph.send_keys(words).await.unwrap();
+        self.click("#us-save").await;
+    }
+
+    /// Steps out of the editor's frame.
+    pub(crate) async fn leave_editor(&self) {
+        self.client.enter_parent_frame().await.unwrap();
     }
 
     /// Keeps a picture as a build result.
