@@ -3,6 +3,7 @@
 //! Guarantees: a call that fails *before* did nothing; one that fails *after* did everything and its caller does not
 //! know. Which call it is, [`Faults`] says.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -22,8 +23,11 @@ use crate::publications::{ExternalChange, Owed};
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };
+use crate::snapshots::{BegunAgain, Restoration};
 use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
-use crate::{Callers, Changes, Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Trail};
+use crate::{
+    Callers, Changes, Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Snapshots, Trail,
+};
 
 /// A ledger whose calls may fail.
 pub struct Faulty {
@@ -141,4 +145,10 @@ faulty!(Callers {
     fn api_tokens(after: u64, limit: u32) -> Vec<ApiToken>;
     fn note_api_token_used(number: u64, at: Timestamp) -> ();
     fn revoke_api_token(revocation: &Revocation) -> bool;
+});
+
+faulty!(Snapshots {
+    fn write_snapshot(file: &Path) -> ();
+    fn snapshot_blobs(file: &Path, after: Option<&Digest>, limit: u32) -> Vec<BlobRecord>;
+    fn begin_again(restoration: &Restoration) -> BegunAgain;
 });

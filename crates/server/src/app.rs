@@ -2,6 +2,7 @@
 //!
 //! Guarantees: flows see ports; which engine stands behind them is decided here and nowhere else.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -108,13 +109,15 @@ enum Purpose {
 }
 
 /// Keeps a second service out of a data folder. Goes with the process, however that ends.
+    Restore,
 #[derive(Debug)]
 pub struct FolderLock {
     _file: std::fs::File,
 }
 
 impl FolderLock {
-    fn take(data: &std::path::Path) -> Result<Self, StartError> {
+    /// Takes a folder, if nobody has it.
+    pub(crate) fn take(data: &Path) -> Result<Self, StartError> {
         let folder = data.display().to_string();
         let failed = |cause| StartError::Folder { folder: folder.clone(), cause };
         std::fs::create_dir_all(data).map_err(failed)?;
@@ -149,6 +152,12 @@ pub enum StartError {
     /// The ledger cannot be opened.
     #[error("the ledger in {folder} cannot be opened")]
     Ledger {
+    /// A restore was broken off.
+    #[error("the restore into {folder} was not finished; run `saveguard restore` again")]
+    HalfRestored {
+        /// Where it is.
+        folder: String,
+    },
         /// Where it is.
         folder: String,
         /// Why.
@@ -181,7 +190,27 @@ impl App {
 
     /// Whether a service ever ran on this configuration's data folder.
     pub fn has_data(config: &Config) -> bool {
-        config.server.data.join(LEDGER).exists()
+        Self::has_data_in(&config.server.data)
+    }
+
+    /// Whether a service ever ran on this folder.
+    pub(crate) fn has_data_in(data: &Path) -> bool {
+        Self::ledger_in(data).exists()
+    }
+
+    /// Where the embedded ledger of a data folder is.
+    pub(crate) fn ledger_in(data: &Path) -> PathBuf {
+        data.join(LEDGER)
+    }
+
+    /// A vault in a folder of its own: a backup.
+    pub(crate) fn vault_in(folder: &Path) -> Result<Arc<dyn Vault>, vault::VaultError> {
+        Ok(Arc::new(LocalVault::open(folder, &Guards::ALL)?))
+    }
+
+    /// The embedded engine on a folder that is being restored, for the one process that does so.
+    pub(crate) fn restoring(config: Config, guards: Guards) -> Result<Self, StartError> {
+        Self::open(config, guards, Purpose::Restore)
     }
 
     /// The embedded engine, to look at beside a running service.
@@ -195,6 +224,9 @@ impl App {
         let vault_failed = |cause| StartError::Vault { folder: folder.clone(), cause };
         let vault = LocalVault::open(&data.join("vault"), &guards).map_err(vault_failed)?;
         let tree = LocalTree::open(&data.join("published"), &guards).map_err(vault_failed)?;
+        if purpose != Purpose::Restore && crate::preserving::unfinished(&data) {
+            return Err(StartError::HalfRestored { folder });
+        }
         let spool = Spool::open(&data.join("spool")).map_err(vault_failed)?;
         if purpose == Purpose::Serve {
             vault.clean().and_then(|()| spool.clean()).map_err(vault_failed)?;

@@ -19,6 +19,8 @@ pub mod incoming;
 pub mod opening;
 mod patience;
 pub mod read_backs;
+pub mod preserving;
+mod progress;
 pub mod recovering;
 pub mod saving;
 pub mod service;

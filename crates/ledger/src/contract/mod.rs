@@ -11,6 +11,7 @@ pub mod forgotten;
 pub mod keys;
 pub mod publications;
 pub mod saves;
+pub mod snapshots;
 pub mod trail;
 
 pub use desk::{Desk, environment};
@@ -111,6 +112,12 @@ macro_rules! contract_tests {
             all_chains_of_a_company_are_listed_and_check,
             a_save_has_a_receipt,
             a_blob_remembers_when_it_was_last_read_back,
+        ]);
+        $crate::contract_tests!(@ $make, snapshots, [
+            a_snapshot_names_the_blobs_of_its_moment,
+            a_snapshot_is_not_written_over_anything,
+            after_a_restore_no_key_is_issued_again,
+            after_a_restore_a_live_key_is_asked_about_first,
         ]);
     };
     (@ $make:expr, $area:ident, [$($name:ident,)*]) => {

@@ -26,6 +26,7 @@ mod readers;
 mod rows;
 mod saves;
 mod trail;
+mod snapshots;
 mod writer;
 
 use std::path::{Path, PathBuf};

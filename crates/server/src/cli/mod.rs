@@ -1,6 +1,7 @@
 //! The command line. Data goes to stdout, everything else to stderr; exit codes are honest.
 
 mod audit;
+mod backup;
 mod check;
 mod company;
 mod config;
@@ -11,6 +12,7 @@ mod progress;
 mod project;
 mod repair;
 mod serve;
+mod restore;
 mod token;
 mod verify;
 
@@ -56,6 +58,10 @@ enum Command {
     /// Mend what `verify` names mendable: published tree, owed work, blobs no row names. Needs the service stopped.
     Repair(repair::Arguments),
     /// Test configuration, storage, clock, secrets and both directions by playing a whole editing session.
+    /// Copy everything but secrets and configuration into a folder, while the service runs. Again: only what is new.
+    Backup(backup::Arguments),
+    /// Bring a backup back into an empty data folder. Needs the service stopped.
+    Restore(restore::Arguments),
     Doctor(doctor::Arguments),
     /// Is this Office file whole? The check that every save goes through, for files of your own.
     Check(check::Arguments),
@@ -103,6 +109,8 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Doctor(arguments)) => doctor::run(load(file)?, arguments).await,
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Lanes(arguments)) => lanes::run(load(file)?, arguments).await,
+        Some(Command::Backup(arguments)) => backup::run(load(file)?, arguments).await,
+        Some(Command::Restore(arguments)) => restore::run(load(file)?, arguments).await,
         Some(Command::Company(arguments)) => company::run(load(file)?, arguments).await,
         Some(Command::Project(arguments)) => project::run(load(file)?, arguments).await,
         Some(Command::Token(arguments)) => token::run(load(file)?, arguments).await,

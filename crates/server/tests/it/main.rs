@@ -19,6 +19,7 @@ mod hostile;
 mod matrix;
 mod operations;
 mod quotas;
+mod preserving;
 mod recorded;
 mod recovering;
 mod saving;
