@@ -19,6 +19,7 @@ use crate::documents::{
     Project, ProjectRenaming, UnnamedBlob,
 };
 use crate::keys::{KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey};
+use crate::operations::Operation;
 use crate::publications::{ExternalChange, Owed};
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
@@ -26,7 +27,8 @@ use crate::saves::{
 use crate::snapshots::{BegunAgain, Restoration};
 use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
 use crate::{
-    Callers, Changes, Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Snapshots, Trail,
+    Callers, Changes, Documents, Keys, Ledger, LedgerError, Operations, Publications, Result, Saves,
+    Snapshots, Trail,
 };
 
 /// A ledger whose calls may fail.
@@ -151,4 +153,9 @@ faulty!(Snapshots {
     fn write_snapshot(file: &Path) -> ();
     fn snapshot_blobs(file: &Path, after: Option<&Digest>, limit: u32) -> Vec<BlobRecord>;
     fn begin_again(restoration: &Restoration) -> BegunAgain;
+});
+
+faulty!(Operations {
+    fn keys_in_use() -> Vec<KeyRecord>;
+    fn note_operation(operation: &Operation) -> ();
 });

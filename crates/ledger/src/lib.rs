@@ -4,8 +4,8 @@
 //! or not at all, and a step that returned `Ok` survives a power cut. Rules are not decided here: adapters read the
 //! facts inside the transaction and ask [`model`].
 //!
-//! The port has eight parts, so that each fits a screen: [`Documents`], [`Keys`], [`Saves`], [`Changes`],
-//! [`Publications`], [`Trail`], [`Callers`], [`Snapshots`]. Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
+//! The port has nine parts, so that each fits a screen: [`Documents`], [`Keys`], [`Saves`], [`Changes`],
+//! [`Publications`], [`Trail`], [`Callers`], [`Snapshots`], [`Operations`]. Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
 //! [`contract`], and [`faulty`] wraps any ledger so that its n-th call fails.
 //!
 //! Does not do: bytes (the vault), network, waiting for people.
@@ -16,6 +16,7 @@ pub mod contract;
 pub mod documents;
 pub mod faulty;
 pub mod keys;
+pub mod operations;
 pub mod publications;
 pub mod saves;
 pub mod snapshots;
@@ -26,6 +27,7 @@ pub use callers::Callers;
 pub use changes::Changes;
 pub use documents::Documents;
 pub use keys::Keys;
+pub use operations::Operations;
 pub use publications::Publications;
 pub use saves::Saves;
 pub use snapshots::Snapshots;
@@ -34,9 +36,15 @@ pub use trail::Trail;
 use model::quotas::Exceeded;
 
 /// The whole port. Flows hold an `Arc<dyn Ledger>`.
-pub trait Ledger: Documents + Keys + Saves + Changes + Publications + Trail + Callers + Snapshots {}
+pub trait Ledger:
+    Documents + Keys + Saves + Changes + Publications + Trail + Callers + Snapshots + Operations
+{
+}
 
-impl<L: Documents + Keys + Saves + Changes + Publications + Trail + Callers + Snapshots> Ledger for L {}
+impl<L: Documents + Keys + Saves + Changes + Publications + Trail + Callers + Snapshots + Operations> Ledger
+    for L
+{
+}
 
 /// Why a step did not happen, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]

@@ -21,6 +21,7 @@ use vault::{Spool, Tree, Vault};
 use crate::callers::HostKeys;
 use crate::clock::{Clock, Random, SystemClock, SystemRandom};
 use crate::config::Config;
+use crate::draining::Drains;
 use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
 use crate::read_backs::ReadBacks;
@@ -65,6 +66,8 @@ pub struct App {
     pub jobs: Jobs,
     /// Who came into which session.
     pub entries: Entries,
+    /// The drain of this process.
+    pub drains: Drains,
     /// Blobs that were read back whole and of which the ledger does not know yet.
     pub read_backs: Arc<ReadBacks>,
     /// Downloads and checks at once.
@@ -106,10 +109,10 @@ pub struct Parts {
 enum Purpose {
     Serve,
     Inspect,
+    Restore,
 }
 
 /// Keeps a second service out of a data folder. Goes with the process, however that ends.
-    Restore,
 #[derive(Debug)]
 pub struct FolderLock {
     _file: std::fs::File,
@@ -149,15 +152,15 @@ pub enum StartError {
         /// Where it is.
         folder: String,
     },
-    /// The ledger cannot be opened.
-    #[error("the ledger in {folder} cannot be opened")]
-    Ledger {
     /// A restore was broken off.
     #[error("the restore into {folder} was not finished; run `saveguard restore` again")]
     HalfRestored {
         /// Where it is.
         folder: String,
     },
+    /// The ledger cannot be opened.
+    #[error("the ledger in {folder} cannot be opened")]
+    Ledger {
         /// Where it is.
         folder: String,
         /// Why.
@@ -221,12 +224,12 @@ impl App {
     fn open(config: Config, guards: Guards, purpose: Purpose) -> Result<Self, StartError> {
         let data = config.server.data.clone();
         let folder = data.display().to_string();
-        let vault_failed = |cause| StartError::Vault { folder: folder.clone(), cause };
-        let vault = LocalVault::open(&data.join("vault"), &guards).map_err(vault_failed)?;
-        let tree = LocalTree::open(&data.join("published"), &guards).map_err(vault_failed)?;
         if purpose != Purpose::Restore && crate::preserving::unfinished(&data) {
             return Err(StartError::HalfRestored { folder });
         }
+        let vault_failed = |cause| StartError::Vault { folder: folder.clone(), cause };
+        let vault = LocalVault::open(&data.join("vault"), &guards).map_err(vault_failed)?;
+        let tree = LocalTree::open(&data.join("published"), &guards).map_err(vault_failed)?;
         let spool = Spool::open(&data.join("spool")).map_err(vault_failed)?;
         if purpose == Purpose::Serve {
             vault.clean().and_then(|()| spool.clean()).map_err(vault_failed)?;
@@ -271,6 +274,7 @@ impl App {
             publications: Lanes::new(settings)?,
             jobs: Jobs::default(),
             entries: Entries::default(),
+            drains: Drains::default(),
             read_backs: Arc::default(),
             fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),
             comparisons: Arc::new(Semaphore::new(crate::comparing::PARALLEL_MAX)),

@@ -28,6 +28,7 @@ const LANES: &str = "saveguard_lanes";
 const LANE_TASKS: &str = "saveguard_lane_tasks";
 const LANE_OLDEST: &str = "saveguard_lane_oldest_seconds";
 const STATE: &str = "saveguard_ledger_rows";
+const DRAINS: &str = "saveguard_drains_total";
 const READY: &str = "saveguard_ready";
 
 /// Starts logging to stderr; data goes to stdout.
@@ -79,6 +80,7 @@ fn describe() {
     describe_gauge!(LANE_TASKS, "Saves in progress by phase");
     describe_gauge!(LANE_OLDEST, "Age of the oldest save in progress");
     describe_gauge!(STATE, "Rows of the ledger by kind");
+    describe_counter!(DRAINS, "Drains by how they ended");
     describe_gauge!(READY, "1 while the service takes work");
 }
 
@@ -150,6 +152,11 @@ pub fn found(code: &'static str, effect: &'static str) {
 /// A forgotten file was dealt with.
 pub fn forgotten_ended(result: &'static str) {
     counter!(FORGOTTEN, "result" => result).increment(1);
+}
+
+/// A drain ended.
+pub fn drain_ended(result: &'static str) {
+    counter!(DRAINS, "result" => result).increment(1);
 }
 
 /// A person should look at this.

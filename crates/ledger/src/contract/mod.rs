@@ -9,6 +9,7 @@ mod desk;
 pub mod documents;
 pub mod forgotten;
 pub mod keys;
+pub mod operations;
 pub mod publications;
 pub mod saves;
 pub mod snapshots;
@@ -112,6 +113,10 @@ macro_rules! contract_tests {
             all_chains_of_a_company_are_listed_and_check,
             a_save_has_a_receipt,
             a_blob_remembers_when_it_was_last_read_back,
+        ]);
+        $crate::contract_tests!(@ $make, operations, [
+            keys_that_may_hold_unsaved_work_are_told,
+            an_act_on_the_installation_is_written_down,
         ]);
         $crate::contract_tests!(@ $make, snapshots, [
             a_snapshot_names_the_blobs_of_its_moment,

@@ -21,12 +21,13 @@ mod forgotten;
 mod inbox;
 mod keys;
 mod migrations;
+mod operations;
 mod publications;
 mod readers;
 mod rows;
 mod saves;
-mod trail;
 mod snapshots;
+mod trail;
 mod writer;
 
 use std::path::{Path, PathBuf};

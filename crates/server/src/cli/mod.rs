@@ -7,12 +7,13 @@ mod company;
 mod config;
 mod demo;
 mod doctor;
+mod drain;
 mod lanes;
 mod progress;
 mod project;
 mod repair;
-mod serve;
 mod restore;
+mod serve;
 mod token;
 mod verify;
 
@@ -57,16 +58,18 @@ enum Command {
     Audit(audit::Command),
     /// Mend what `verify` names mendable: published tree, owed work, blobs no row names. Needs the service stopped.
     Repair(repair::Arguments),
-    /// Test configuration, storage, clock, secrets and both directions by playing a whole editing session.
     /// Copy everything but secrets and configuration into a folder, while the service runs. Again: only what is new.
     Backup(backup::Arguments),
     /// Bring a backup back into an empty data folder. Needs the service stopped.
     Restore(restore::Arguments),
+    /// Test configuration, storage, clock, secrets and both directions by playing a whole editing session.
     Doctor(doctor::Arguments),
     /// Is this Office file whole? The check that every save goes through, for files of your own.
     Check(check::Arguments),
     /// Show the lanes of the running service: which documents have saves in progress, how many, how old.
     Lanes(lanes::Arguments),
+    /// Have everything that is being typed saved, and say when it is safe to restart.
+    Drain(drain::Arguments),
     /// Make, list, rename and limit companies. May run beside the service.
     Company(company::Arguments),
     /// Make, list and rename projects. May run beside the service.
@@ -106,11 +109,12 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Audit(audit::Command::Verify(arguments))) => audit::verify(&arguments),
         Some(Command::Repair(arguments)) => repair::run(load(file)?, arguments).await,
+        Some(Command::Backup(arguments)) => backup::run(load(file)?, arguments).await,
+        Some(Command::Restore(arguments)) => restore::run(load(file)?, arguments).await,
         Some(Command::Doctor(arguments)) => doctor::run(load(file)?, arguments).await,
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Lanes(arguments)) => lanes::run(load(file)?, arguments).await,
-        Some(Command::Backup(arguments)) => backup::run(load(file)?, arguments).await,
-        Some(Command::Restore(arguments)) => restore::run(load(file)?, arguments).await,
+        Some(Command::Drain(arguments)) => drain::run(load(file)?, arguments).await,
         Some(Command::Company(arguments)) => company::run(load(file)?, arguments).await,
         Some(Command::Project(arguments)) => project::run(load(file)?, arguments).await,
         Some(Command::Token(arguments)) => token::run(load(file)?, arguments).await,

@@ -13,6 +13,7 @@ mod changes;
 mod companies;
 mod comparisons;
 mod documents;
+mod drains;
 mod extract;
 mod health;
 mod kept;

@@ -19,7 +19,8 @@ use utoipa_axum::routes;
 
 use super::answer::Problem;
 use super::{
-    audit, callbacks, changes, companies, comparisons, documents, health, kept, operations, stream, tokens,
+    audit, callbacks, changes, companies, comparisons, documents, drains, health, kept, operations, stream,
+    tokens,
 };
 use crate::app::App;
 use crate::console;
@@ -77,6 +78,7 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(kept::read_orphan))
         .routes(routes!(operations::list_lanes))
         .routes(routes!(operations::status))
+        .routes(routes!(drains::show_drain, drains::begin_drain))
         .routes(routes!(operations::metrics))
         // Nobody's: they say nothing about anybody's data.
         .routes(routes!(health::healthz))
