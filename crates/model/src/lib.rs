@@ -14,6 +14,7 @@ pub mod audit;
 pub mod callbacks;
 pub mod changing;
 pub mod checking;
+pub mod disk;
 pub mod guards;
 pub mod ids;
 pub mod keys;

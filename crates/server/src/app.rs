@@ -25,6 +25,7 @@ use crate::draining::Drains;
 use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
 use crate::read_backs::ReadBacks;
+use crate::room::{Disk, LocalDisk};
 use crate::saving::{Entries, Jobs};
 
 /// The embedded ledger, in the data folder.
@@ -50,6 +51,8 @@ pub struct App {
     pub(crate) host_keys: HostKeys,
     /// Bytes on their way.
     pub spool: Spool,
+    /// What room there is.
+    pub disk: Arc<dyn Disk>,
     /// The time of day.
     pub clock: Arc<dyn Clock>,
     /// Random bits.
@@ -97,6 +100,8 @@ pub struct Parts {
     pub editor: Arc<dyn DocumentServer>,
     /// Bytes on their way.
     pub spool: Spool,
+    /// What room there is.
+    pub disk: Arc<dyn Disk>,
     /// The time of day.
     pub clock: Arc<dyn Clock>,
     /// Random bits.
@@ -251,6 +256,7 @@ impl App {
             signals,
             editor: Arc::new(editor),
             spool,
+            disk: Arc::new(LocalDisk::of(data)),
             clock,
             random,
             guards,
@@ -288,6 +294,7 @@ impl App {
             signals: parts.signals,
             editor: parts.editor,
             spool: parts.spool,
+            disk: parts.disk,
             clock: parts.clock,
             random: parts.random,
             guards: parts.guards,

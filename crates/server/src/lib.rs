@@ -23,6 +23,7 @@ pub mod preserving;
 mod progress;
 pub mod read_backs;
 pub mod recovering;
+pub mod room;
 pub mod saving;
 pub mod service;
 pub mod telemetry;

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{App, FolderLock, StartError};
 use crate::config::Config;
 use crate::http::{Listening, listen, router};
-use crate::{callers, recovering, telemetry};
+use crate::{callers, recovering, room, telemetry};
 
 /// A running service.
 pub struct Service {
@@ -61,6 +61,7 @@ impl Service {
             tokio::spawn(recovering::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(recovering::run(Arc::clone(&app), stop.clone())),
             tokio::spawn(callers::follow(Arc::clone(&app), stop.clone())),
+            tokio::spawn(room::follow(Arc::clone(&app), stop.clone())),
         ];
         tracing::info!(address = %listening.address, "saveguard listens");
         Ok(Self { app, listening, background, stop, _lock: lock })

@@ -29,6 +29,9 @@ const LANE_TASKS: &str = "saveguard_lane_tasks";
 const LANE_OLDEST: &str = "saveguard_lane_oldest_seconds";
 const STATE: &str = "saveguard_ledger_rows";
 const DRAINS: &str = "saveguard_drains_total";
+const DISK_FREE: &str = "saveguard_disk_free_bytes";
+const DISK_TOTAL: &str = "saveguard_disk_total_bytes";
+const DISK_LEVEL: &str = "saveguard_disk_level";
 const READY: &str = "saveguard_ready";
 
 /// Starts logging to stderr; data goes to stdout.
@@ -81,6 +84,9 @@ fn describe() {
     describe_gauge!(LANE_OLDEST, "Age of the oldest save in progress");
     describe_gauge!(STATE, "Rows of the ledger by kind");
     describe_counter!(DRAINS, "Drains by how they ended");
+    describe_gauge!(DISK_FREE, "Free bytes on the disk of the data folder");
+    describe_gauge!(DISK_TOTAL, "All bytes of the disk of the data folder");
+    describe_gauge!(DISK_LEVEL, "0 plenty of room, 1 low, 2 uploads refused, 3 saves put off");
     describe_gauge!(READY, "1 while the service takes work");
 }
 
@@ -203,6 +209,24 @@ pub fn set_gauges(lanes: LaneTotals, totals: &ledger::trail::Totals) {
         ("owed-publications", totals.owed_publications),
     ] {
         set(STATE, "kind", kind, value);
+    }
+}
+
+/// What room there is.
+pub fn set_room(room: Option<model::disk::Room>, space: model::disk::Space) {
+    use model::disk::Space;
+    let level = match space {
+        Space::Plenty => 0.0,
+        Space::Low => 1.0,
+        Space::SavesOnly => 2.0,
+        Space::Exhausted => 3.0,
+    };
+    gauge!(DISK_LEVEL).set(level);
+    if let Some(room) = room {
+        #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
+        let set = |name: &'static str, bytes: u64| gauge!(name).set(bytes as f64);
+        set(DISK_FREE, room.free_bytes);
+        set(DISK_TOTAL, room.total_bytes);
     }
 }
 

@@ -19,6 +19,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use model::Environment;
 use model::checking::{OnVanished, Policy, Vanished};
+use model::disk::Marks;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
@@ -52,6 +53,8 @@ pub struct Config {
     pub recovering: Recovering,
     /// How the service stops.
     pub stopping: Stopping,
+    /// How much room is kept back on the disk.
+    pub disk: Marks,
     /// What is logged.
     pub log: Log,
 }
@@ -232,6 +235,7 @@ struct Partial {
     checking: Policy,
     recovering: Recovering,
     stopping: Stopping,
+    disk: Marks,
     log: Log,
 }
 
@@ -254,6 +258,7 @@ impl Partial {
                 ),
             },
             stopping: read_stopping(&mut reader.section("stopping")),
+            disk: read_disk(&mut reader.section("disk")),
             log: read_log(&mut reader.section("log")),
         }
     }
@@ -286,6 +291,7 @@ impl Partial {
             checking: Arc::new(self.checking),
             recovering: self.recovering,
             stopping: self.stopping,
+            disk: self.disk,
             log: self.log,
         })
     }
@@ -399,6 +405,19 @@ fn read_stopping(section: &mut Section<'_>) -> Stopping {
         notice: section.duration("notice_ms", Duration::from_millis(200), (0, 600_000)),
         drain: section.duration("drain_seconds", Duration::from_secs(30), (0, 600)),
     }
+}
+
+fn read_disk(section: &mut Section<'_>) -> Marks {
+    let marks = Marks {
+        warn_bytes: section.whole("warn_free_mib", 2048, (0, MIB)) * MIB,
+        warn_percent: section.whole("warn_free_percent", 5, (0, 99)),
+        uploads_bytes: section.whole("uploads_free_mib", 512, (0, MIB)) * MIB,
+        saves_bytes: section.whole("saves_free_mib", 128, (0, MIB)) * MIB,
+    };
+    if marks.saves_bytes > marks.uploads_bytes {
+        section.mistake("saves_free_mib", "is more than `uploads_free_mib`; saves are what is refused last");
+    }
+    marks
 }
 
 fn read_log(section: &mut Section<'_>) -> Log {

@@ -20,6 +20,7 @@ use super::RecoveryError;
 use super::keys::is_quiet;
 use crate::app::App;
 use crate::incoming::{check, hint_of, tell_over_quota, tell_vanished};
+use crate::room::space;
 use crate::telemetry::{self, report};
 
 /// The status in the sidecar of a forgotten file: it came with no callback.
@@ -27,6 +28,9 @@ const NO_STATUS: u8 = 0;
 
 /// Collects every forgotten file of ours.
 pub(super) async fn collect_all(app: &Arc<App>) -> Result<(), RecoveryError> {
+    if !space(app).takes_saves() {
+        return Ok(());
+    }
     for text in app.editor.forgotten_keys().await? {
         let Some((key, document)) = ours(app, &text).await? else { continue };
         if let Err(cause) = collect(app, &key, &document).await {

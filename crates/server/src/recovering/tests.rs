@@ -373,3 +373,28 @@ async fn a_key_comes_back_if_the_server_never_heard_that_its_final_save_was_stor
     bench.editor.says(&key, ServerKnowledge::NothingHeld);
     assert_ne!(bench.open(&app).await, key);
 }
+
+#[tokio::test]
+async fn a_save_that_found_no_room_is_taken_up_when_there_is_some() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    bench.disk.leave(100);
+
+    let answer = deliver(&app, &bench.callback(&key, 2, &docx("edited"))).await;
+    round(&app).await;
+    idle(&app).await;
+
+    assert_eq!(answer, Some(Answer::TryAgain), "the server keeps its copy");
+    assert_eq!(bench.labels().await, ["1"]);
+    bench.disk.leave(400);
+    round(&app).await;
+    idle(&app).await;
+    assert_eq!(bench.labels().await, ["2", "1"], "saves are taken before uploads are");
+    let owed = app.ledger.totals().await.unwrap().owed_publications;
+    assert_eq!(owed, 1, "the published tree waits for more room");
+    bench.disk.leave(50 * 1024);
+    round(&app).await;
+    idle(&app).await;
+    assert_eq!(app.ledger.totals().await.unwrap().owed_publications, 0);
+}

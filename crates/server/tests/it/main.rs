@@ -23,5 +23,6 @@ mod preserving;
 mod quotas;
 mod recorded;
 mod recovering;
+mod room;
 mod saving;
 mod support;
