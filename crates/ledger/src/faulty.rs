@@ -20,6 +20,7 @@ use crate::documents::{
 };
 use crate::keys::{KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey};
 use crate::operations::Operation;
+use crate::outbox::{Delivery, DeliveryEnd, Subscription, WebhookStanding};
 use crate::publications::{ExternalChange, Owed};
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
@@ -27,7 +28,7 @@ use crate::saves::{
 use crate::snapshots::{BegunAgain, Restoration};
 use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
 use crate::{
-    Callers, Changes, Documents, Keys, Ledger, LedgerError, Operations, Publications, Result, Saves,
+    Callers, Changes, Documents, Keys, Ledger, LedgerError, Operations, Outbox, Publications, Result, Saves,
     Snapshots, Trail,
 };
 
@@ -158,4 +159,15 @@ faulty!(Snapshots {
 faulty!(Operations {
     fn keys_in_use() -> Vec<KeyRecord>;
     fn note_operation(operation: &Operation) -> ();
+});
+
+faulty!(Outbox {
+    fn set_webhooks(targets: &[Subscription], at: Timestamp) -> ();
+    fn due_deliveries(target: &str, at: Timestamp, limit: u32) -> Vec<Delivery>;
+    fn next_delivery_at(target: &str) -> Option<Timestamp>;
+    fn delivery_ended(number: u64, end: &DeliveryEnd, at: Timestamp) -> ();
+    fn webhooks() -> Vec<WebhookStanding>;
+    fn dead_deliveries(before: Option<u64>, limit: u32) -> Vec<Delivery>;
+    fn retry_delivery(number: u64, who: &Author, at: Timestamp) -> bool;
+    fn forget_deliveries(delivered: Timestamp, dead: Timestamp) -> u64;
 });

@@ -4,8 +4,8 @@
 //! or not at all, and a step that returned `Ok` survives a power cut. Rules are not decided here: adapters read the
 //! facts inside the transaction and ask [`model`].
 //!
-//! The port has nine parts, so that each fits a screen: [`Documents`], [`Keys`], [`Saves`], [`Changes`],
-//! [`Publications`], [`Trail`], [`Callers`], [`Snapshots`], [`Operations`]. Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
+//! The port has ten parts, so that each fits a screen: [`Documents`], [`Keys`], [`Saves`], [`Changes`],
+//! [`Publications`], [`Trail`], [`Callers`], [`Snapshots`], [`Operations`], [`Outbox`]. Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
 //! [`contract`], and [`faulty`] wraps any ledger so that its n-th call fails.
 //!
 //! Does not do: bytes (the vault), network, waiting for people.
@@ -17,6 +17,7 @@ pub mod documents;
 pub mod faulty;
 pub mod keys;
 pub mod operations;
+pub mod outbox;
 pub mod publications;
 pub mod saves;
 pub mod snapshots;
@@ -28,6 +29,7 @@ pub use changes::Changes;
 pub use documents::Documents;
 pub use keys::Keys;
 pub use operations::Operations;
+pub use outbox::Outbox;
 pub use publications::Publications;
 pub use saves::Saves;
 pub use snapshots::Snapshots;
@@ -37,12 +39,12 @@ use model::quotas::Exceeded;
 
 /// The whole port. Flows hold an `Arc<dyn Ledger>`.
 pub trait Ledger:
-    Documents + Keys + Saves + Changes + Publications + Trail + Callers + Snapshots + Operations
+    Documents + Keys + Saves + Changes + Publications + Trail + Callers + Snapshots + Operations + Outbox
 {
 }
 
-impl<L: Documents + Keys + Saves + Changes + Publications + Trail + Callers + Snapshots + Operations> Ledger
-    for L
+impl<L: Documents + Keys + Saves + Changes + Publications + Trail + Callers + Snapshots + Operations + Outbox>
+    Ledger for L
 {
 }
 

@@ -26,6 +26,7 @@ pub mod saves;
 pub mod trail;
 pub mod trail_file;
 pub mod versions;
+pub mod webhooks;
 
 pub use guards::Guards;
 pub use ids::{CompanyId, Digest, DocumentId, InboxNumber, OrganisationId, ProjectId};

@@ -4,6 +4,7 @@
 //! of `model`; flows never call each other, one starts another by writing unfinished work into the ledger or by a
 //! signal. Only [`app`] names an adapter. ARCHITECTURE.md has the map and a walk through a save.
 
+pub mod announcing;
 pub mod app;
 pub mod auditing;
 mod callers;

@@ -32,6 +32,7 @@ const DRAINS: &str = "saveguard_drains_total";
 const DISK_FREE: &str = "saveguard_disk_free_bytes";
 const DISK_TOTAL: &str = "saveguard_disk_total_bytes";
 const DISK_LEVEL: &str = "saveguard_disk_level";
+const WEBHOOKS: &str = "saveguard_webhooks_total";
 const READY: &str = "saveguard_ready";
 
 /// Starts logging to stderr; data goes to stdout.
@@ -87,6 +88,7 @@ fn describe() {
     describe_gauge!(DISK_FREE, "Free bytes on the disk of the data folder");
     describe_gauge!(DISK_TOTAL, "All bytes of the disk of the data folder");
     describe_gauge!(DISK_LEVEL, "0 plenty of room, 1 low, 2 uploads refused, 3 saves put off");
+    describe_counter!(WEBHOOKS, "Calls of webhooks by what came of them");
     describe_gauge!(READY, "1 while the service takes work");
 }
 
@@ -163,6 +165,11 @@ pub fn forgotten_ended(result: &'static str) {
 /// A drain ended.
 pub fn drain_ended(result: &'static str) {
     counter!(DRAINS, "result" => result).increment(1);
+}
+
+/// A webhook was called.
+pub fn webhook_ended(result: &'static str) {
+    counter!(WEBHOOKS, "result" => result).increment(1);
 }
 
 /// A person should look at this.

@@ -10,6 +10,7 @@ pub mod documents;
 pub mod forgotten;
 pub mod keys;
 pub mod operations;
+pub mod outbox;
 pub mod publications;
 pub mod saves;
 pub mod snapshots;
@@ -117,6 +118,12 @@ macro_rules! contract_tests {
         $crate::contract_tests!(@ $make, operations, [
             keys_that_may_hold_unsaved_work_are_told,
             an_act_on_the_installation_is_written_down,
+        ]);
+        $crate::contract_tests!(@ $make, outbox, [
+            an_act_is_told_to_whoever_wants_to_hear_of_it,
+            deliveries_about_one_document_are_told_in_order,
+            what_was_given_up_is_listed_lets_others_pass_and_can_be_tried_again,
+            a_target_that_is_gone_is_not_waited_for,
         ]);
         $crate::contract_tests!(@ $make, snapshots, [
             a_snapshot_names_the_blobs_of_its_moment,

@@ -22,6 +22,7 @@ mod inbox;
 mod keys;
 mod migrations;
 mod operations;
+mod outbox;
 mod publications;
 mod readers;
 mod rows;

@@ -9,6 +9,7 @@
 mod generated;
 mod reader;
 mod secret;
+mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -26,6 +27,7 @@ use url::Url;
 use crate::callers::Checks;
 
 pub use secret::{Secret, Secrets};
+pub use webhooks::Webhook;
 
 use reader::{Reader, Section};
 
@@ -55,6 +57,8 @@ pub struct Config {
     pub stopping: Stopping,
     /// How much room is kept back on the disk.
     pub disk: Marks,
+    /// Who is told of what.
+    pub webhooks: Vec<Webhook>,
     /// What is logged.
     pub log: Log,
 }
@@ -205,9 +209,15 @@ impl Config {
     }
 
     /// Puts the sources together.
-    pub fn from_sources(table: toml::Table, environment: BTreeMap<String, String>) -> Result<Self, Mistakes> {
+    pub fn from_sources(
+        mut table: toml::Table,
+        environment: BTreeMap<String, String>,
+    ) -> Result<Self, Mistakes> {
+        let mut mistakes = Vec::new();
+        let webhooks = webhooks::read(&mut table, &mut mistakes);
         let mut reader = Reader::new(table, environment);
-        let partial = Partial::read(&mut reader);
+        reader.mistakes = mistakes;
+        let partial = Partial { webhooks, ..Partial::read(&mut reader) };
         reader.report_unknown();
         let config = partial.complete(&mut reader.mistakes);
         match config {
@@ -236,6 +246,7 @@ struct Partial {
     recovering: Recovering,
     stopping: Stopping,
     disk: Marks,
+    webhooks: Vec<Webhook>,
     log: Log,
 }
 
@@ -259,6 +270,7 @@ impl Partial {
             },
             stopping: read_stopping(&mut reader.section("stopping")),
             disk: read_disk(&mut reader.section("disk")),
+            webhooks: Vec::new(),
             log: read_log(&mut reader.section("log")),
         }
     }
@@ -292,6 +304,7 @@ impl Partial {
             recovering: self.recovering,
             stopping: self.stopping,
             disk: self.disk,
+            webhooks: self.webhooks,
             log: self.log,
         })
     }

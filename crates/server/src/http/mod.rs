@@ -22,6 +22,7 @@ mod operations;
 mod routes;
 mod stream;
 mod tokens;
+mod webhooks;
 
 pub use answer::Problem;
 pub use caller::{PageTokens, Session, sign_api_token};

@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 use super::answer::Problem;
 use super::{
     audit, callbacks, changes, companies, comparisons, documents, drains, health, kept, operations, stream,
-    tokens,
+    tokens, webhooks,
 };
 use crate::app::App;
 use crate::console;
@@ -79,6 +79,8 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(operations::list_lanes))
         .routes(routes!(operations::status))
         .routes(routes!(drains::show_drain, drains::begin_drain))
+        .routes(routes!(webhooks::list_webhooks))
+        .routes(routes!(webhooks::retry_webhook))
         .routes(routes!(operations::metrics))
         // Nobody's: they say nothing about anybody's data.
         .routes(routes!(health::healthz))

@@ -26,3 +26,4 @@ mod recovering;
 mod room;
 mod saving;
 mod support;
+mod webhooks;

@@ -89,6 +89,8 @@ fn rows() -> Vec<Row> {
         row(Method::DELETE, "/api/v1/tokens/{number}", Value::Null, [204, 403, 404]),
         get("/api/v1/operations/drain", [403, 403, 403]),
         post("/api/v1/operations/drain", json!({}), [403, 403, 403]),
+        get("/api/v1/operations/webhooks", [403, 403, 403]),
+        post("/api/v1/operations/webhooks/{number}/retry", json!({}), [403, 403, 403]),
         get("/api/v1/operations/lanes", [403, 403, 403]),
         get("/api/v1/operations/status", [403, 403, 403]),
         get("/api/v1/operations/orphans", [403, 403, 403]),
