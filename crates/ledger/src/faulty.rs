@@ -19,7 +19,7 @@ use crate::documents::{
     Project, ProjectRenaming, UnnamedBlob,
 };
 use crate::keys::{KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey};
-use crate::operations::Operation;
+use crate::operations::{Operation, Present};
 use crate::outbox::{Delivery, DeliveryEnd, Subscription, WebhookStanding};
 use crate::publications::{ExternalChange, Owed};
 use crate::saves::{
@@ -158,6 +158,7 @@ faulty!(Snapshots {
 
 faulty!(Operations {
     fn keys_in_use() -> Vec<KeyRecord>;
+    fn present() -> Present;
     fn note_operation(operation: &Operation) -> ();
 });
 

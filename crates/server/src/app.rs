@@ -24,9 +24,11 @@ use crate::config::Config;
 use crate::draining::Drains;
 use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
+use crate::metered::Metered;
 use crate::read_backs::ReadBacks;
 use crate::room::{Disk, LocalDisk};
 use crate::saving::{Entries, Jobs};
+use crate::telemetry;
 
 /// The embedded ledger, in the data folder.
 const LEDGER: &str = "ledger.sqlite";
@@ -239,7 +241,8 @@ impl App {
         if purpose == Purpose::Serve {
             vault.clean().and_then(|()| spool.clean()).map_err(vault_failed)?;
         }
-        let options = Options { guards, ..Options::new(config.server.environment.clone()) };
+        let on_trouble = || telemetry::storage_failed("ledger");
+        let options = Options { guards, on_trouble, ..Options::new(config.server.environment.clone()) };
         let ledger = SqliteLedger::open(&data.join(LEDGER), &options)
             .map_err(|cause| StartError::Ledger { folder: folder.clone(), cause })?;
         let signals: Arc<dyn Signals> = Arc::new(LocalSignals::default());
@@ -251,7 +254,7 @@ impl App {
         Self::from_parts(Parts {
             config,
             ledger: Arc::new(ledger),
-            vault: Arc::new(vault),
+            vault: Arc::new(Metered(Arc::new(vault))),
             tree: Arc::new(tree),
             signals,
             editor: Arc::new(editor),

@@ -18,6 +18,7 @@ pub mod draining;
 pub mod editors;
 pub mod http;
 pub mod incoming;
+mod metered;
 pub mod opening;
 mod patience;
 pub mod preserving;

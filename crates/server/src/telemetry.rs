@@ -33,6 +33,13 @@ const DISK_FREE: &str = "saveguard_disk_free_bytes";
 const DISK_TOTAL: &str = "saveguard_disk_total_bytes";
 const DISK_LEVEL: &str = "saveguard_disk_level";
 const WEBHOOKS: &str = "saveguard_webhooks_total";
+const STORAGE_ERRORS: &str = "saveguard_storage_errors_total";
+const SERVER_ERRORS: &str = "saveguard_document_server_errors_total";
+const FORGOTTEN_WAITING: &str = "saveguard_forgotten_waiting";
+const SESSIONS: &str = "saveguard_sessions";
+const PEOPLE: &str = "saveguard_people";
+const UNSETTLED: &str = "saveguard_kept_unsettled";
+const WEBHOOKS_WAITING: &str = "saveguard_webhooks_waiting";
 const READY: &str = "saveguard_ready";
 
 /// Starts logging to stderr; data goes to stdout.
@@ -64,6 +71,7 @@ fn install_recorder() -> PrometheusHandle {
         tracing::warn!("metrics were started by somebody else and cannot be shown");
     }
     describe();
+    begin_at_zero();
     handle
 }
 
@@ -89,7 +97,94 @@ fn describe() {
     describe_gauge!(DISK_TOTAL, "All bytes of the disk of the data folder");
     describe_gauge!(DISK_LEVEL, "0 plenty of room, 1 low, 2 uploads refused, 3 saves put off");
     describe_counter!(WEBHOOKS, "Calls of webhooks by what came of them");
+    describe_counter!(STORAGE_ERRORS, "Calls of a store that failed");
+    describe_counter!(SERVER_ERRORS, "Commands to the Document Server that failed");
+    describe_gauge!(
+        FORGOTTEN_WAITING,
+        "Forgotten files of ours that the last round found with the Document Server"
+    );
+    describe_gauge!(SESSIONS, "Editing sessions with somebody inside");
+    describe_gauge!(PEOPLE, "People inside editing sessions");
+    describe_gauge!(UNSETTLED, "Kept copies that wait for a person, by kind");
+    describe_gauge!(WEBHOOKS_WAITING, "Deliveries to webhooks that wait");
     describe_gauge!(READY, "1 while the service takes work");
+}
+
+/// What is counted under one label, with its label and all words there are for it. A counter that appears with its first event
+/// shows no increase, so each is there from the start.
+const COUNTED: [(&str, &str, &[&str]); 9] = [
+    (
+        SAVES,
+        "outcome",
+        &[
+            "version",
+            "checkpoint",
+            "filed",
+            "nothing-new",
+            "conflict",
+            "quarantine",
+            "alert",
+            "repeated",
+            "postponed",
+            "expired",
+        ],
+    ),
+    (FETCHES, "result", &["fetched", "gone", "not-the-file", "broken", "too-large", "bad-link", "spool"]),
+    (PUBLICATIONS, "result", &["published", "failed"]),
+    (RECOVERY_ROUNDS, "result", &["whole", "partial"]),
+    (
+        FORGOTTEN,
+        "result",
+        &["collected", "known", "refused", "in-use", "failed", "foreign", "unknown-document", "replaced"],
+    ),
+    (ALERTS, "kind", &ALERT_KINDS),
+    (DRAINS, "result", &["safe", "at-risk"]),
+    (WEBHOOKS, "result", &["delivered", "failed", "given-up"]),
+    (STORAGE_ERRORS, "store", &["ledger", "vault"]),
+];
+
+/// Kinds of things a person should look at.
+const ALERT_KINDS: [&str; 16] = [
+    "clock-skew",
+    "conflict",
+    "content-vanished",
+    "disk-exhausted",
+    "disk-low",
+    "disk-saves-only",
+    "expired-save",
+    "external-change",
+    "failed-save",
+    "forgotten-of-unknown-document",
+    "host-keys",
+    "over-quota",
+    "quarantine",
+    "stranded-changes",
+    "stray-blob",
+    "webhook-given-up",
+];
+
+fn begin_at_zero() {
+    for (name, label, words) in COUNTED {
+        for word in words {
+            counter!(name, label => *word).increment(0);
+        }
+    }
+    for (status, answer) in ["2", "6"]
+        .into_iter()
+        .flat_map(|status| ["saved", "not-saved", "try-again", "closed"].map(|answer| (status, answer)))
+    {
+        counter!(CALLBACKS, "status" => status, "answer" => answer).increment(0);
+    }
+    counter!(CALLBACKS, "status" => "other", "answer" => "refused").increment(0);
+    counter!(FOREIGN_LINKS).increment(0);
+    for command in
+        ["info", "forcesave", "drop", "getForgotten", "getForgottenList", "deleteForgotten", "version"]
+    {
+        for kind in ["away", "refused"] {
+            counter!(SERVER_ERRORS, "command" => command, "kind" => kind).increment(0);
+        }
+    }
+    gauge!(FORGOTTEN_WAITING).set(0.0);
 }
 
 /// An error with its causes, for the log: where it is handled, once.
@@ -170,6 +265,35 @@ pub fn drain_ended(result: &'static str) {
 /// A webhook was called.
 pub fn webhook_ended(result: &'static str) {
     counter!(WEBHOOKS, "result" => result).increment(1);
+}
+
+/// A call of a store failed.
+pub fn storage_failed(store: &'static str) {
+    counter!(STORAGE_ERRORS, "store" => store).increment(1);
+}
+
+/// A command to the Document Server failed.
+pub fn document_server_failed(command: &'static str, kind: &'static str) {
+    counter!(SERVER_ERRORS, "command" => command, "kind" => kind).increment(1);
+}
+
+/// So many forgotten files of ours were with the Document Server.
+pub fn set_forgotten(count: u32) {
+    gauge!(FORGOTTEN_WAITING).set(f64::from(count));
+}
+
+/// What there is at this moment.
+pub fn set_present(present: &ledger::operations::Present) {
+    #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
+    let float = |value: u64| value as f64;
+    gauge!(SESSIONS).set(float(present.sessions));
+    gauge!(PEOPLE).set(float(present.people));
+    gauge!(WEBHOOKS_WAITING).set(float(present.deliveries));
+    for (kind, count) in
+        [("conflict", present.conflicts), ("quarantine", present.quarantined), ("orphan", present.orphans)]
+    {
+        gauge!(UNSETTLED, "kind" => kind).set(float(count));
+    }
 }
 
 /// A person should look at this.

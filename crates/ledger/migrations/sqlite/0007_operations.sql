@@ -32,3 +32,6 @@ CREATE INDEX outbox_due ON outbox (target, next_ms) WHERE state = 'due';
 CREATE INDEX outbox_waiting ON outbox (target, document, number) WHERE state IN ('due', 'behind');
 CREATE INDEX outbox_delivered ON outbox (target, ended_ms) WHERE state = 'delivered';
 CREATE INDEX outbox_dead ON outbox (target, number) WHERE state = 'dead';
+
+-- Kept copies that wait for a person.
+CREATE INDEX unsettled_copies ON kept (kind) WHERE settled_ms IS NULL;

@@ -29,6 +29,8 @@ pub async fn keys_that_may_hold_unsaved_work_are_told(desk: &Desk) {
 
     let found: Vec<_> = found.into_iter().map(|record| record.key).collect();
     assert_eq!(found, [live, busy, retired]);
+    let present = desk.ledger.present().await.unwrap();
+    assert_eq!((present.sessions, present.people), (2, 2));
 }
 
 pub async fn an_act_on_the_installation_is_written_down(desk: &Desk) {

@@ -55,6 +55,8 @@ pub struct Options {
     pub durability: Durability,
     /// Which guards stand; all of them outside of tests.
     pub guards: Guards,
+    /// Called whenever the engine fails a step or a read, to be counted.
+    pub on_trouble: fn(),
 }
 
 impl Options {
@@ -66,6 +68,7 @@ impl Options {
             readers: 4,
             durability: Durability::Full,
             guards: Guards::ALL,
+            on_trouble: || {},
         }
     }
 }
@@ -85,6 +88,7 @@ pub struct SqliteLedger {
     writer: Writer,
     readers: Readers,
     shared: Arc<Shared>,
+    on_trouble: fn(),
     /// Holds the database of [`SqliteLedger::temporary`] until the ledger goes.
     _folder: Option<tempfile::TempDir>,
 }
@@ -109,6 +113,7 @@ impl SqliteLedger {
             writer: Writer::start(connection, options.wait_max)?,
             readers: Readers::new(file.to_owned(), options.readers),
             shared,
+            on_trouble: options.on_trouble,
             _folder: None,
         })
     }
@@ -128,7 +133,7 @@ impl SqliteLedger {
         step: impl FnOnce(&Connection, &Shared) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let shared = Arc::clone(&self.shared);
-        self.writer.run(move |connection| step(connection, &shared)).await
+        self.noticed(self.writer.run(move |connection| step(connection, &shared)).await)
     }
 
     /// Runs a read on some reader's connection.
@@ -136,7 +141,16 @@ impl SqliteLedger {
         &self,
         read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.readers.run(read).await
+        self.noticed(self.readers.run(read).await)
+    }
+
+    fn noticed<T>(&self, result: Result<T>) -> Result<T> {
+        if let Err(LedgerError::Busy | LedgerError::Unavailable { .. } | LedgerError::Damaged { .. }) =
+            &result
+        {
+            (self.on_trouble)();
+        }
+        result
     }
 }
 

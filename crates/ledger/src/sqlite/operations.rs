@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::audit::{Actor, CompanyAct, append_company_act};
 use super::{SqliteLedger, keys};
 use crate::keys::KeyRecord;
-use crate::operations::Operation;
+use crate::operations::{Operation, Present};
 use crate::{LedgerError, Operations, Result};
 
 #[async_trait]
@@ -17,6 +17,26 @@ impl Operations for SqliteLedger {
                  UNION SELECT * FROM keys WHERE users <> '[]' AND mode = 'edit' ORDER BY document, key",
             )?;
             Ok(query.query_map([], keys::record)?.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+
+    async fn present(&self) -> Result<Present> {
+        self.read(|connection| {
+            let count =
+                |query: &str| connection.prepare_cached(query)?.query_row([], |row| row.get::<_, u64>(0));
+            Ok(Present {
+                sessions: count("SELECT count(*) FROM keys WHERE users <> '[]'")?,
+                people: count(
+                    "SELECT coalesce(sum(json_array_length(users)), 0) FROM keys WHERE users <> '[]'",
+                )?,
+                conflicts: count("SELECT count(*) FROM kept WHERE kind = 'conflict' AND settled_ms IS NULL")?,
+                quarantined: count(
+                    "SELECT count(*) FROM kept WHERE kind = 'quarantine' AND settled_ms IS NULL",
+                )?,
+                orphans: count("SELECT count(*) FROM kept WHERE kind = 'orphan' AND settled_ms IS NULL")?,
+                deliveries: count("SELECT count(*) FROM outbox WHERE state IN ('due', 'behind')")?,
+            })
         })
         .await
     }

@@ -154,6 +154,7 @@ pub(super) async fn metrics(
     session.allow_operating()?;
     let totals = app.ledger.totals().await?;
     telemetry::set_gauges(lane_totals(&app), &totals);
+    telemetry::set_present(&app.ledger.present().await?);
     telemetry::set_room(app.disk.room(), space(&app));
     telemetry::set_ready(&app);
     handle.run_upkeep();

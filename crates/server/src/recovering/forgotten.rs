@@ -31,13 +31,16 @@ pub(super) async fn collect_all(app: &Arc<App>) -> Result<(), RecoveryError> {
     if !space(app).takes_saves() {
         return Ok(());
     }
+    let mut waiting = 0;
     for text in app.editor.forgotten_keys().await? {
         let Some((key, document)) = ours(app, &text).await? else { continue };
+        waiting += 1;
         if let Err(cause) = collect(app, &key, &document).await {
             telemetry::forgotten_ended("failed");
             tracing::warn!(document.id = %document, error = %report(&cause), "a forgotten file of document {document} could not be collected");
         }
     }
+    telemetry::set_forgotten(waiting);
     Ok(())
 }
 

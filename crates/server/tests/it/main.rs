@@ -18,6 +18,7 @@ mod demo;
 mod draining;
 mod hostile;
 mod matrix;
+mod metrics;
 mod operations;
 mod preserving;
 mod quotas;
