@@ -16,6 +16,7 @@ mod comparing;
 mod content;
 mod demo;
 mod draining;
+mod errors;
 mod hostile;
 mod matrix;
 mod metrics;

@@ -109,6 +109,7 @@ async fn a_session_the_restored_ledger_does_not_know_is_kept_and_no_key_comes_tw
     stage.wait_until("the unknown session is kept", async || stage.kept("12345").await.len() == 1).await;
     let kept = stage.kept("12345").await;
     assert_eq!(kept[0]["reason"], "key-adopted", "{}", kept[0]);
+    assert_eq!(kept[0]["code"], "DOC_008");
     let path = format!("/api/v1/documents/12345/kept/{}/content", kept[0]["number"]);
     let bytes = stage.request(Method::GET, &path).send().await.unwrap().bytes().await.unwrap();
     let text = understudy::office::text_of(&bytes);
