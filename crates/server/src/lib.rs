@@ -31,4 +31,5 @@ pub mod service;
 pub mod telemetry;
 #[cfg(test)]
 mod testing;
+mod traces;
 pub mod verifying;

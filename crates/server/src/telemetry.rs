@@ -8,9 +8,13 @@ use std::time::{Duration, Instant};
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use tracing_subscriber::EnvFilter;
+use tracing::Instrument as _;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
-use crate::config::{Log, LogFormat};
+use crate::config::{Log, LogFormat, Traces};
+use crate::traces;
 
 const CALLBACKS: &str = "saveguard_callbacks_total";
 const SAVES: &str = "saveguard_saves_total";
@@ -40,17 +44,22 @@ const SESSIONS: &str = "saveguard_sessions";
 const PEOPLE: &str = "saveguard_people";
 const UNSETTLED: &str = "saveguard_kept_unsettled";
 const WEBHOOKS_WAITING: &str = "saveguard_webhooks_waiting";
+const SPANS_DROPPED: &str = "saveguard_spans_dropped_total";
 const READY: &str = "saveguard_ready";
 
 /// Starts logging to stderr; data goes to stdout.
-pub fn start_logging(log: &Log) {
+pub fn start_logging(log: &Log, traces: Option<&Traces>) {
     let filter = EnvFilter::try_new(&log.filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // A second start (in tests) keeps the first subscriber.
-    let _ = match log.format {
-        LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = match log.format {
+        LogFormat::Text => {
+            lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).with_filter(filter).boxed()
+        }
+        LogFormat::Json => lines.json().flatten_event(true).with_filter(filter).boxed(),
     };
+    let registry = tracing_subscriber::registry().with(lines);
+    // A second start (in tests) keeps the first subscriber.
+    let _ = registry.with(traces.and_then(traces::layer)).try_init();
 }
 
 /// Starts metrics; the handle renders them. One recorder serves the whole process, also when tests start several
@@ -107,6 +116,7 @@ fn describe() {
     describe_gauge!(PEOPLE, "People inside editing sessions");
     describe_gauge!(UNSETTLED, "Kept copies that wait for a person, by kind");
     describe_gauge!(WEBHOOKS_WAITING, "Deliveries to webhooks that wait");
+    describe_counter!(SPANS_DROPPED, "Spans of traces that the collector did not take");
     describe_gauge!(READY, "1 while the service takes work");
 }
 
@@ -177,6 +187,7 @@ fn begin_at_zero() {
     }
     counter!(CALLBACKS, "status" => "other", "answer" => "refused").increment(0);
     counter!(FOREIGN_LINKS).increment(0);
+    counter!(SPANS_DROPPED).increment(0);
     for command in
         ["info", "forcesave", "drop", "getForgotten", "getForgottenList", "deleteForgotten", "version"]
     {
@@ -217,9 +228,14 @@ pub fn save_ended(outcome: &'static str) {
 /// Runs a step of a save and notes how long it took.
 pub(crate) async fn timed<T>(step: &'static str, work: impl Future<Output = T>) -> T {
     let began = Instant::now();
-    let result = work.await;
+    let result = work.instrument(step_span(step)).await;
     histogram!(STEP_SECONDS, "step" => step).record(began.elapsed().as_secs_f64());
     result
+}
+
+fn step_span(step: &'static str) -> tracing::Span {
+    let kind = if step == "fetch" { "client" } else { "internal" };
+    tracing::debug_span!(target: traces::TARGET, "step", otel.name = step, otel.kind = kind)
 }
 
 /// A download ended.
@@ -294,6 +310,11 @@ pub fn set_present(present: &ledger::operations::Present) {
     {
         gauge!(UNSETTLED, "kind" => kind).set(float(count));
     }
+}
+
+/// A span of a trace was not taken.
+pub fn span_dropped() {
+    counter!(SPANS_DROPPED).increment(1);
 }
 
 /// A person should look at this.

@@ -101,7 +101,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let file = arguments.config;
     match arguments.command {
-        None | Some(Command::Serve) => serve::run(load(file)?).await,
+        None | Some(Command::Serve) => serve::run(load_to_serve(file)?).await,
         Some(Command::Demo(arguments)) => demo::run(arguments).await,
         Some(Command::Verify(arguments)) => verify::run(load(file)?, arguments).await,
         Some(Command::Audit(audit::Command::Export(arguments))) => {
@@ -125,7 +125,14 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
 /// Reads the configuration and starts logging as it says.
 fn load(file: Option<PathBuf>) -> anyhow::Result<Config> {
     let config = Config::load(file.or_else(default_file).as_deref(), environment())?;
-    telemetry::start_logging(&config.log);
+    telemetry::start_logging(&config.log, None);
+    Ok(config)
+}
+
+/// The same for the service, which may also send traces.
+fn load_to_serve(file: Option<PathBuf>) -> anyhow::Result<Config> {
+    let config = Config::load(file.or_else(default_file).as_deref(), environment())?;
+    telemetry::start_logging(&config.log, Some(&config.traces));
     Ok(config)
 }
 

@@ -59,6 +59,8 @@ pub struct Config {
     pub disk: Marks,
     /// Who is told of what.
     pub webhooks: Vec<Webhook>,
+    /// Where traces go.
+    pub traces: Traces,
     /// What is logged.
     pub log: Log,
 }
@@ -175,6 +177,15 @@ pub struct Stopping {
     pub drain: Duration,
 }
 
+/// Where traces go.
+#[derive(Debug, Clone)]
+pub struct Traces {
+    /// The collector; none: there are no traces.
+    pub endpoint: Option<Url>,
+    /// The name of this service in them.
+    pub service: String,
+}
+
 /// What is logged.
 #[derive(Debug, Clone)]
 pub struct Log {
@@ -247,6 +258,7 @@ struct Partial {
     stopping: Stopping,
     disk: Marks,
     webhooks: Vec<Webhook>,
+    traces: Traces,
     log: Log,
 }
 
@@ -271,6 +283,7 @@ impl Partial {
             stopping: read_stopping(&mut reader.section("stopping")),
             disk: read_disk(&mut reader.section("disk")),
             webhooks: Vec::new(),
+            traces: read_traces(&mut reader.section("traces")),
             log: read_log(&mut reader.section("log")),
         }
     }
@@ -305,6 +318,7 @@ impl Partial {
             stopping: self.stopping,
             disk: self.disk,
             webhooks: self.webhooks,
+            traces: self.traces,
             log: self.log,
         })
     }
@@ -431,6 +445,17 @@ fn read_disk(section: &mut Section<'_>) -> Marks {
         section.mistake("saves_free_mib", "is more than `uploads_free_mib`; saves are what is refused last");
     }
     marks
+}
+
+fn read_traces(section: &mut Section<'_>) -> Traces {
+    let endpoint = section.parse("endpoint", None, |text| match Url::parse(text) {
+        _ if text.is_empty() => Ok(None),
+        Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(Some(url)),
+        _ => {
+            Err(format!("is `{text}`; it must be an http or https URL, like http://localhost:4318/v1/traces"))
+        }
+    });
+    Traces { endpoint, service: section.text("service", "saveguard") }
 }
 
 fn read_log(section: &mut Section<'_>) -> Log {

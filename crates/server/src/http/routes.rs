@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
@@ -12,6 +12,7 @@ use http::StatusCode;
 use metrics_exporter_prometheus::PrometheusHandle;
 use model::problems::Code;
 use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Instrument as _;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -24,6 +25,7 @@ use super::{
 };
 use crate::app::App;
 use crate::console;
+use crate::traces;
 
 /// JSON bodies of the API are small.
 pub(super) const JSON_BYTES_MAX: usize = 256 * 1024;
@@ -40,6 +42,7 @@ pub fn router(app: Arc<App>, metrics: PrometheusHandle) -> Router {
         .layer(DefaultBodyLimit::max(JSON_BYTES_MAX))
         .layer(Extension(metrics))
         .layer(from_fn_with_state(Arc::clone(&app), turn_newcomers_away))
+        .layer(from_fn(trace))
         .layer(CatchPanicLayer::custom(panicked))
         .with_state(app)
 }
@@ -112,6 +115,25 @@ async fn turn_newcomers_away(State(app): State<Arc<App>>, request: Request, next
     } else {
         Problem::unavailable("The service is stopping.").into_response()
     }
+}
+
+/// A request is a span of a trace; it continues the caller's, if there is one.
+async fn trace(request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str);
+    let caller =
+        request.headers().get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let span = tracing::debug_span!(
+        target: traces::TARGET,
+        "request",
+        otel.name = format!("{} {path}", request.method()),
+        otel.kind = "server",
+        traceparent = caller,
+        http.route = path,
+        http.response.status_code = tracing::field::Empty,
+    );
+    let response = next.run(request).instrument(span.clone()).await;
+    span.record("http.response.status_code", response.status().as_u16());
+    response
 }
 
 fn panicked(_panic: Box<dyn Any + Send>) -> Response {

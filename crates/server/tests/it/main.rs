@@ -28,4 +28,5 @@ mod recovering;
 mod room;
 mod saving;
 mod support;
+mod traces;
 mod webhooks;
