@@ -3,6 +3,7 @@
 //! Guarantees: a call that fails *before* did nothing; one that fails *after* did everything and its caller does not
 //! know. Which call it is, [`Faults`] says.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -18,16 +19,19 @@ use crate::documents::{
     Project, ProjectRenaming, UnnamedBlob,
 };
 use crate::keys::{KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey};
+use crate::operations::{Operation, Present};
+use crate::outbox::{Delivery, DeliveryEnd, Subscription, WebhookStanding};
 use crate::publications::{ExternalChange, Owed};
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };
 use crate::sessions::{Look, LookOutcome, SessionPage, SessionRecord};
 use crate::shares::{Guest, GuestSession, NewShare, RefusedVisit, Share, ShareRevocation, Visit};
+use crate::snapshots::{BegunAgain, Restoration};
 use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
 use crate::{
-    Callers, Changes, Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Sessions, Shares,
-    Trail,
+    Callers, Changes, Documents, Keys, Ledger, LedgerError, Operations, Outbox, Publications, Result, Saves,
+    Sessions, Shares, Snapshots, Trail,
 };
 
 /// A ledger whose calls may fail.
@@ -166,4 +170,27 @@ faulty!(Shares {
     fn note_dropped(sessions: &[GuestSession], at: Timestamp) -> ();
     fn unwelcome(users: &[String]) -> Vec<String>;
     fn note_refused(refused: &RefusedVisit) -> ();
+});
+
+faulty!(Snapshots {
+    fn write_snapshot(file: &Path) -> ();
+    fn snapshot_blobs(file: &Path, after: Option<&Digest>, limit: u32) -> Vec<BlobRecord>;
+    fn begin_again(restoration: &Restoration) -> BegunAgain;
+});
+
+faulty!(Operations {
+    fn keys_in_use() -> Vec<KeyRecord>;
+    fn present() -> Present;
+    fn note_operation(operation: &Operation) -> ();
+});
+
+faulty!(Outbox {
+    fn set_webhooks(targets: &[Subscription], at: Timestamp) -> ();
+    fn due_deliveries(target: &str, at: Timestamp, limit: u32) -> Vec<Delivery>;
+    fn next_delivery_at(target: &str) -> Option<Timestamp>;
+    fn delivery_ended(number: u64, end: &DeliveryEnd, at: Timestamp) -> ();
+    fn webhooks() -> Vec<WebhookStanding>;
+    fn dead_deliveries(before: Option<u64>, limit: u32) -> Vec<Delivery>;
+    fn retry_delivery(number: u64, who: &Author, at: Timestamp) -> bool;
+    fn forget_deliveries(delivered: Timestamp, dead: Timestamp) -> u64;
 });

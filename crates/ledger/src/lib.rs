@@ -4,8 +4,8 @@
 //! or not at all, and a step that returned `Ok` survives a power cut. Rules are not decided here: adapters read the
 //! facts inside the transaction and ask [`model`].
 //!
-//! The port has nine parts, so that each fits a screen: [`Documents`], [`Keys`], [`Sessions`], [`Saves`], [`Changes`],
-//! [`Publications`], [`Trail`], [`Callers`], [`Shares`]. Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
+//! The port has twelve parts, so that each fits a screen: [`Documents`], [`Keys`], [`Sessions`], [`Saves`], [`Changes`],
+//! [`Publications`], [`Trail`], [`Callers`], [`Shares`], [`Snapshots`], [`Operations`], [`Outbox`]. Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
 //! [`contract`], and [`faulty`] wraps any ledger so that its n-th call fails.
 //!
 //! Does not do: bytes (the vault), network, waiting for people.
@@ -16,10 +16,13 @@ pub mod contract;
 pub mod documents;
 pub mod faulty;
 pub mod keys;
+pub mod operations;
+pub mod outbox;
 pub mod publications;
 pub mod saves;
 pub mod sessions;
 pub mod shares;
+pub mod snapshots;
 pub mod sqlite;
 pub mod trail;
 
@@ -27,22 +30,47 @@ pub use callers::Callers;
 pub use changes::Changes;
 pub use documents::Documents;
 pub use keys::Keys;
+pub use operations::Operations;
+pub use outbox::Outbox;
 pub use publications::Publications;
 pub use saves::Saves;
 pub use sessions::Sessions;
 pub use shares::Shares;
+pub use snapshots::Snapshots;
 pub use trail::Trail;
 
 use model::quotas::Exceeded;
 
 /// The whole port. Flows hold an `Arc<dyn Ledger>`.
 pub trait Ledger:
-    Documents + Keys + Sessions + Saves + Changes + Publications + Trail + Callers + Shares
+    Documents
+    + Keys
+    + Sessions
+    + Saves
+    + Changes
+    + Publications
+    + Trail
+    + Callers
+    + Shares
+    + Snapshots
+    + Operations
+    + Outbox
 {
 }
 
-impl<L: Documents + Keys + Sessions + Saves + Changes + Publications + Trail + Callers + Shares> Ledger
-    for L
+impl<L> Ledger for L where
+    L: Documents
+        + Keys
+        + Sessions
+        + Saves
+        + Changes
+        + Publications
+        + Trail
+        + Callers
+        + Shares
+        + Snapshots
+        + Operations
+        + Outbox
 {
 }
 

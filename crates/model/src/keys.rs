@@ -1,7 +1,7 @@
 //! Editor keys: the name under which the Document Server knows one editing session of one content.
 //!
 //! `{environment}_{document}_{mode}_{counter}.{tail}`, for example `prod_12345_edit_42.k7q2mz4hxw3t`. The counter of
-//! an edit key only grows and its tail is 60 random bits, so that not even a restored backup issues a key twice; the
+//! an edit key only grows, in a restored ledger past all that may have been issued since, and its tail is 60 random bits; the
 //! tail of a view key is the content's hash, so that a cached view is never stale.
 //!
 //! Guarantees: a key is at most 128 of `0-9a-zA-Z.=_-` (longer ones are accepted by the server, but its documents
@@ -9,6 +9,8 @@
 //! Does not do: remember keys. The ledger keeps every key ever issued.
 
 use std::fmt;
+
+use jiff::Timestamp;
 
 use crate::{Digest, DocumentId};
 
@@ -128,6 +130,13 @@ impl fmt::Display for EditorKey {
     }
 }
 
+/// The least the key counters of a restored ledger must say. Keys that were issued after its copy was made are not in it, and
+/// no session takes less than a second: the seconds since 1970 are more than any document has had keys, and a ledger that is
+/// restored twice from one copy differs too. The random tail is a second, independent reason.
+pub fn counter_after_restoring(at: Timestamp) -> u64 {
+    u64::try_from(at.as_second()).unwrap_or(0)
+}
+
 fn tail(random: u64) -> String {
     let five_bits = |place: u32| usize::from((random >> (place * 5)).to_le_bytes()[0] & 31);
     (0..TAIL_BITS / 5).map(|place| char::from(TAIL_ALPHABET[five_bits(place)])).collect()
@@ -171,6 +180,13 @@ mod tests {
             (0..60).map(|bit| EditorKey::for_editing(&environment(), &document, 1, 1 << bit)).collect();
 
         assert_eq!(keys.len(), 60);
+    }
+
+    #[test]
+    fn a_restored_ledger_counts_on_from_the_time_of_day() {
+        let at = |second| counter_after_restoring(Timestamp::from_second(second).unwrap());
+
+        assert_eq!((at(1_794_770_000), at(1_794_770_001), at(-5)), (1_794_770_000, 1_794_770_001, 0));
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod audit;
 pub mod callbacks;
 pub mod changing;
 pub mod checking;
+pub mod disk;
 pub mod guards;
 pub mod ids;
 pub mod keys;
@@ -28,6 +29,7 @@ pub mod sharing;
 pub mod trail;
 pub mod trail_file;
 pub mod versions;
+pub mod webhooks;
 
 pub use guards::Guards;
 pub use ids::{CompanyId, Digest, DocumentId, InboxNumber, OrganisationId, ProjectId};

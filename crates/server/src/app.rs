@@ -2,6 +2,7 @@
 //!
 //! Guarantees: flows see ports; which engine stands behind them is decided here and nowhere else.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -20,11 +21,15 @@ use vault::{Spool, Tree, Vault};
 use crate::callers::HostKeys;
 use crate::clock::{Clock, Random, SystemClock, SystemRandom};
 use crate::config::Config;
+use crate::draining::Drains;
 use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
+use crate::metered::Metered;
 use crate::read_backs::ReadBacks;
+use crate::room::{Disk, LocalDisk};
 use crate::saving::{Entries, Jobs};
 use crate::sharing::Door;
+use crate::telemetry;
 use crate::watching::Rooms;
 
 /// The embedded ledger, in the data folder.
@@ -50,6 +55,8 @@ pub struct App {
     pub(crate) host_keys: HostKeys,
     /// Bytes on their way.
     pub spool: Spool,
+    /// What room there is.
+    pub disk: Arc<dyn Disk>,
     /// The time of day.
     pub clock: Arc<dyn Clock>,
     /// Random bits.
@@ -66,6 +73,8 @@ pub struct App {
     pub jobs: Jobs,
     /// Who came into which session.
     pub entries: Entries,
+    /// The drain of this process.
+    pub drains: Drains,
     /// Blobs that were read back whole and of which the ledger does not know yet.
     pub read_backs: Arc<ReadBacks>,
     /// Who watches which document.
@@ -99,6 +108,8 @@ pub struct Parts {
     pub editor: Arc<dyn DocumentServer>,
     /// Bytes on their way.
     pub spool: Spool,
+    /// What room there is.
+    pub disk: Arc<dyn Disk>,
     /// The time of day.
     pub clock: Arc<dyn Clock>,
     /// Random bits.
@@ -111,6 +122,7 @@ pub struct Parts {
 enum Purpose {
     Serve,
     Inspect,
+    Restore,
 }
 
 /// Keeps a second service out of a data folder. Goes with the process, however that ends.
@@ -120,7 +132,8 @@ pub struct FolderLock {
 }
 
 impl FolderLock {
-    fn take(data: &std::path::Path) -> Result<Self, StartError> {
+    /// Takes a folder, if nobody has it.
+    pub(crate) fn take(data: &Path) -> Result<Self, StartError> {
         let folder = data.display().to_string();
         let failed = |cause| StartError::Folder { folder: folder.clone(), cause };
         std::fs::create_dir_all(data).map_err(failed)?;
@@ -149,6 +162,12 @@ pub enum StartError {
     /// Another process has it.
     #[error("another Saveguard is using the data folder {folder}; stop it first")]
     InUse {
+        /// Where it is.
+        folder: String,
+    },
+    /// A restore was broken off.
+    #[error("the restore into {folder} was not finished; run `saveguard restore` again")]
+    HalfRestored {
         /// Where it is.
         folder: String,
     },
@@ -187,7 +206,27 @@ impl App {
 
     /// Whether a service ever ran on this configuration's data folder.
     pub fn has_data(config: &Config) -> bool {
-        config.server.data.join(LEDGER).exists()
+        Self::has_data_in(&config.server.data)
+    }
+
+    /// Whether a service ever ran on this folder.
+    pub(crate) fn has_data_in(data: &Path) -> bool {
+        Self::ledger_in(data).exists()
+    }
+
+    /// Where the embedded ledger of a data folder is.
+    pub(crate) fn ledger_in(data: &Path) -> PathBuf {
+        data.join(LEDGER)
+    }
+
+    /// A vault in a folder of its own: a backup.
+    pub(crate) fn vault_in(folder: &Path) -> Result<Arc<dyn Vault>, vault::VaultError> {
+        Ok(Arc::new(LocalVault::open(folder, &Guards::ALL)?))
+    }
+
+    /// The embedded engine on a folder that is being restored, for the one process that does so.
+    pub(crate) fn restoring(config: Config, guards: Guards) -> Result<Self, StartError> {
+        Self::open(config, guards, Purpose::Restore)
     }
 
     /// The embedded engine, to look at beside a running service.
@@ -198,6 +237,9 @@ impl App {
     fn open(config: Config, guards: Guards, purpose: Purpose) -> Result<Self, StartError> {
         let data = config.server.data.clone();
         let folder = data.display().to_string();
+        if purpose != Purpose::Restore && crate::preserving::unfinished(&data) {
+            return Err(StartError::HalfRestored { folder });
+        }
         let vault_failed = |cause| StartError::Vault { folder: folder.clone(), cause };
         let vault = LocalVault::open(&data.join("vault"), &guards).map_err(vault_failed)?;
         let tree = LocalTree::open(&data.join("published"), &guards).map_err(vault_failed)?;
@@ -205,7 +247,8 @@ impl App {
         if purpose == Purpose::Serve {
             vault.clean().and_then(|()| spool.clean()).map_err(vault_failed)?;
         }
-        let options = Options { guards, ..Options::new(config.server.environment.clone()) };
+        let on_trouble = || telemetry::storage_failed("ledger");
+        let options = Options { guards, on_trouble, ..Options::new(config.server.environment.clone()) };
         let ledger = SqliteLedger::open(&data.join(LEDGER), &options)
             .map_err(|cause| StartError::Ledger { folder: folder.clone(), cause })?;
         let signals: Arc<dyn Signals> = Arc::new(LocalSignals::default());
@@ -217,11 +260,12 @@ impl App {
         Self::from_parts(Parts {
             config,
             ledger: Arc::new(ledger),
-            vault: Arc::new(vault),
+            vault: Arc::new(Metered(Arc::new(vault))),
             tree: Arc::new(tree),
             signals,
             editor: Arc::new(editor),
             spool,
+            disk: Arc::new(LocalDisk::of(data)),
             clock,
             random,
             guards,
@@ -247,6 +291,7 @@ impl App {
             publications: Lanes::new(settings)?,
             jobs: Jobs::default(),
             entries: Entries::default(),
+            drains: Drains::default(),
             read_backs: Arc::default(),
             rooms: Arc::new(Rooms::new(watchers_max)),
             fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),
@@ -262,6 +307,7 @@ impl App {
             signals: parts.signals,
             editor: parts.editor,
             spool: parts.spool,
+            disk: parts.disk,
             clock: parts.clock,
             random: parts.random,
             guards: parts.guards,

@@ -14,6 +14,7 @@ use office_check::{Code, Hint, Kind, Limits, Report, Severity};
 use vault::{Spooled, VaultError};
 
 use crate::app::App;
+use crate::room::space;
 use crate::telemetry;
 
 /// Why bytes could not be checked. It passes: try again.
@@ -39,6 +40,9 @@ pub enum UploadError {
     /// The caller stopped.
     #[error("the upload broke off")]
     BrokenOff,
+    /// There is too little room on the disk.
+    #[error("there is too little room on the disk")]
+    NoRoom,
     /// The spool cannot take it.
     #[error("the spool cannot take the upload")]
     Spool(#[source] VaultError),
@@ -49,6 +53,9 @@ pub(crate) async fn spool_upload<E>(
     app: &App,
     body: impl Stream<Item = Result<Bytes, E>>,
 ) -> Result<Spooled, UploadError> {
+    if !space(app).takes_uploads() {
+        return Err(UploadError::NoRoom);
+    }
     let limit_bytes = app.config.server.upload_bytes_max;
     let mut writer = app.spool.begin();
     let mut body = std::pin::pin!(body);

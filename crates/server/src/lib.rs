@@ -4,6 +4,7 @@
 //! of `model`; flows never call each other, one starts another by writing unfinished work into the ledger or by a
 //! signal. Only [`app`] names an adapter. ARCHITECTURE.md has the map and a walk through a save.
 
+pub mod announcing;
 pub mod app;
 pub mod auditing;
 mod callers;
@@ -13,18 +14,24 @@ pub mod clock;
 pub mod comparing;
 pub mod config;
 mod console;
+pub mod draining;
 pub mod editors;
 pub mod http;
 pub mod incoming;
+mod metered;
 pub mod opening;
 mod patience;
+pub mod preserving;
+mod progress;
 pub mod read_backs;
 pub mod recovering;
+pub mod room;
 pub mod saving;
 pub mod service;
 mod sharing;
 pub mod telemetry;
 #[cfg(test)]
 mod testing;
+mod traces;
 pub mod verifying;
 pub mod watching;

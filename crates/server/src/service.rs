@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{App, FolderLock, StartError};
 use crate::config::Config;
 use crate::http::{Listening, listen, router};
-use crate::{callers, recovering, telemetry, watching};
+use crate::{announcing, callers, recovering, room, telemetry, watching};
 
 /// A running service.
 pub struct Service {
@@ -33,6 +33,9 @@ pub enum ServiceError {
     /// It cannot be put together.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// It cannot be written down who is to be told of what.
+    #[error("the webhooks cannot be written down")]
+    Webhooks(#[source] ledger::LedgerError),
     /// The address is taken or not ours.
     #[error("cannot listen on {address}")]
     Listen {
@@ -51,6 +54,7 @@ impl Service {
         let connections_max = config.server.connections_max;
         let (app, lock) = App::embedded(config, guards)?;
         let app = Arc::new(app);
+        announcing::register(&app).await.map_err(ServiceError::Webhooks)?;
         callers::refresh(&app).await;
         let router = router(Arc::clone(&app), telemetry::start_metrics());
         let listening = listen(address, connections_max, router)
@@ -63,6 +67,8 @@ impl Service {
             tokio::spawn(callers::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(watching::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(recovering::look_after_sessions(Arc::clone(&app), stop.clone())),
+            tokio::spawn(announcing::run(Arc::clone(&app), stop.clone())),
+            tokio::spawn(room::follow(Arc::clone(&app), stop.clone())),
         ];
         tracing::info!(address = %listening.address, "saveguard listens");
         Ok(Self { app, listening, background, stop, _lock: lock })

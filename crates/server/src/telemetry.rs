@@ -8,9 +8,13 @@ use std::time::{Duration, Instant};
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use tracing_subscriber::EnvFilter;
+use tracing::Instrument as _;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _};
 
-use crate::config::{Log, LogFormat};
+use crate::config::{Log, LogFormat, Traces};
+use crate::traces;
 
 const CALLBACKS: &str = "saveguard_callbacks_total";
 const SAVES: &str = "saveguard_saves_total";
@@ -28,17 +32,34 @@ const LANES: &str = "saveguard_lanes";
 const LANE_TASKS: &str = "saveguard_lane_tasks";
 const LANE_OLDEST: &str = "saveguard_lane_oldest_seconds";
 const STATE: &str = "saveguard_ledger_rows";
+const DRAINS: &str = "saveguard_drains_total";
+const DISK_FREE: &str = "saveguard_disk_free_bytes";
+const DISK_TOTAL: &str = "saveguard_disk_total_bytes";
+const DISK_LEVEL: &str = "saveguard_disk_level";
+const WEBHOOKS: &str = "saveguard_webhooks_total";
+const STORAGE_ERRORS: &str = "saveguard_storage_errors_total";
+const SERVER_ERRORS: &str = "saveguard_document_server_errors_total";
+const FORGOTTEN_WAITING: &str = "saveguard_forgotten_waiting";
+const SESSIONS: &str = "saveguard_sessions";
+const PEOPLE: &str = "saveguard_people";
+const UNSETTLED: &str = "saveguard_kept_unsettled";
+const WEBHOOKS_WAITING: &str = "saveguard_webhooks_waiting";
+const SPANS_DROPPED: &str = "saveguard_spans_dropped_total";
 const READY: &str = "saveguard_ready";
 
 /// Starts logging to stderr; data goes to stdout.
-pub fn start_logging(log: &Log) {
+pub fn start_logging(log: &Log, traces: Option<&Traces>) {
     let filter = EnvFilter::try_new(&log.filter).unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // A second start (in tests) keeps the first subscriber.
-    let _ = match log.format {
-        LogFormat::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = match log.format {
+        LogFormat::Text => {
+            lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).with_filter(filter).boxed()
+        }
+        LogFormat::Json => lines.json().flatten_event(true).with_filter(filter).boxed(),
     };
+    let registry = tracing_subscriber::registry().with(lines);
+    // A second start (in tests) keeps the first subscriber.
+    let _ = registry.with(traces.and_then(traces::layer)).try_init();
 }
 
 /// Starts metrics; the handle renders them. One recorder serves the whole process, also when tests start several
@@ -59,6 +80,7 @@ fn install_recorder() -> PrometheusHandle {
         tracing::warn!("metrics were started by somebody else and cannot be shown");
     }
     describe();
+    begin_at_zero();
     handle
 }
 
@@ -79,7 +101,101 @@ fn describe() {
     describe_gauge!(LANE_TASKS, "Saves in progress by phase");
     describe_gauge!(LANE_OLDEST, "Age of the oldest save in progress");
     describe_gauge!(STATE, "Rows of the ledger by kind");
+    describe_counter!(DRAINS, "Drains by how they ended");
+    describe_gauge!(DISK_FREE, "Free bytes on the disk of the data folder");
+    describe_gauge!(DISK_TOTAL, "All bytes of the disk of the data folder");
+    describe_gauge!(DISK_LEVEL, "0 plenty of room, 1 low, 2 uploads refused, 3 saves put off");
+    describe_counter!(WEBHOOKS, "Calls of webhooks by what came of them");
+    describe_counter!(STORAGE_ERRORS, "Calls of a store that failed");
+    describe_counter!(SERVER_ERRORS, "Commands to the Document Server that failed");
+    describe_gauge!(
+        FORGOTTEN_WAITING,
+        "Forgotten files of ours that the last round found with the Document Server"
+    );
+    describe_gauge!(SESSIONS, "Editing sessions with somebody inside");
+    describe_gauge!(PEOPLE, "People inside editing sessions");
+    describe_gauge!(UNSETTLED, "Kept copies that wait for a person, by kind");
+    describe_gauge!(WEBHOOKS_WAITING, "Deliveries to webhooks that wait");
+    describe_counter!(SPANS_DROPPED, "Spans of traces that the collector did not take");
     describe_gauge!(READY, "1 while the service takes work");
+}
+
+/// What is counted under one label, with its label and all words there are for it. A counter that appears with its first event
+/// shows no increase, so each is there from the start.
+const COUNTED: [(&str, &str, &[&str]); 9] = [
+    (
+        SAVES,
+        "outcome",
+        &[
+            "version",
+            "checkpoint",
+            "filed",
+            "nothing-new",
+            "conflict",
+            "quarantine",
+            "alert",
+            "repeated",
+            "postponed",
+            "expired",
+        ],
+    ),
+    (FETCHES, "result", &["fetched", "gone", "not-the-file", "broken", "too-large", "bad-link", "spool"]),
+    (PUBLICATIONS, "result", &["published", "failed"]),
+    (RECOVERY_ROUNDS, "result", &["whole", "partial"]),
+    (
+        FORGOTTEN,
+        "result",
+        &["collected", "known", "refused", "in-use", "failed", "foreign", "unknown-document", "replaced"],
+    ),
+    (ALERTS, "kind", &ALERT_KINDS),
+    (DRAINS, "result", &["safe", "at-risk"]),
+    (WEBHOOKS, "result", &["delivered", "failed", "given-up"]),
+    (STORAGE_ERRORS, "store", &["ledger", "vault"]),
+];
+
+/// Kinds of things a person should look at.
+const ALERT_KINDS: [&str; 16] = [
+    "clock-skew",
+    "conflict",
+    "content-vanished",
+    "disk-exhausted",
+    "disk-low",
+    "disk-saves-only",
+    "expired-save",
+    "external-change",
+    "failed-save",
+    "forgotten-of-unknown-document",
+    "host-keys",
+    "over-quota",
+    "quarantine",
+    "stranded-changes",
+    "stray-blob",
+    "webhook-given-up",
+];
+
+fn begin_at_zero() {
+    for (name, label, words) in COUNTED {
+        for word in words {
+            counter!(name, label => *word).increment(0);
+        }
+    }
+    for (status, answer) in ["2", "6"]
+        .into_iter()
+        .flat_map(|status| ["saved", "not-saved", "try-again", "closed"].map(|answer| (status, answer)))
+    {
+        counter!(CALLBACKS, "status" => status, "answer" => answer).increment(0);
+    }
+    counter!(CALLBACKS, "status" => "other", "answer" => "refused").increment(0);
+    counter!(FOREIGN_LINKS).increment(0);
+    counter!(SPANS_DROPPED).increment(0);
+    for command in
+        ["info", "forcesave", "drop", "getForgotten", "getForgottenList", "deleteForgotten", "version"]
+    {
+        for kind in ["away", "refused"] {
+            counter!(SERVER_ERRORS, "command" => command, "kind" => kind).increment(0);
+        }
+    }
+    gauge!(FORGOTTEN_WAITING).set(0.0);
 }
 
 /// An error with its causes, for the log: where it is handled, once.
@@ -112,9 +228,14 @@ pub fn save_ended(outcome: &'static str) {
 /// Runs a step of a save and notes how long it took.
 pub(crate) async fn timed<T>(step: &'static str, work: impl Future<Output = T>) -> T {
     let began = Instant::now();
-    let result = work.await;
+    let result = work.instrument(step_span(step)).await;
     histogram!(STEP_SECONDS, "step" => step).record(began.elapsed().as_secs_f64());
     result
+}
+
+fn step_span(step: &'static str) -> tracing::Span {
+    let kind = if step == "fetch" { "client" } else { "internal" };
+    tracing::debug_span!(target: traces::TARGET, "step", otel.name = step, otel.kind = kind)
 }
 
 /// A download ended.
@@ -150,6 +271,50 @@ pub fn found(code: &'static str, effect: &'static str) {
 /// A forgotten file was dealt with.
 pub fn forgotten_ended(result: &'static str) {
     counter!(FORGOTTEN, "result" => result).increment(1);
+}
+
+/// A drain ended.
+pub fn drain_ended(result: &'static str) {
+    counter!(DRAINS, "result" => result).increment(1);
+}
+
+/// A webhook was called.
+pub fn webhook_ended(result: &'static str) {
+    counter!(WEBHOOKS, "result" => result).increment(1);
+}
+
+/// A call of a store failed.
+pub fn storage_failed(store: &'static str) {
+    counter!(STORAGE_ERRORS, "store" => store).increment(1);
+}
+
+/// A command to the Document Server failed.
+pub fn document_server_failed(command: &'static str, kind: &'static str) {
+    counter!(SERVER_ERRORS, "command" => command, "kind" => kind).increment(1);
+}
+
+/// So many forgotten files of ours were with the Document Server.
+pub fn set_forgotten(count: u32) {
+    gauge!(FORGOTTEN_WAITING).set(f64::from(count));
+}
+
+/// What there is at this moment.
+pub fn set_present(present: &ledger::operations::Present) {
+    #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
+    let float = |value: u64| value as f64;
+    gauge!(SESSIONS).set(float(present.sessions));
+    gauge!(PEOPLE).set(float(present.people));
+    gauge!(WEBHOOKS_WAITING).set(float(present.deliveries));
+    for (kind, count) in
+        [("conflict", present.conflicts), ("quarantine", present.quarantined), ("orphan", present.orphans)]
+    {
+        gauge!(UNSETTLED, "kind" => kind).set(float(count));
+    }
+}
+
+/// A span of a trace was not taken.
+pub fn span_dropped() {
+    counter!(SPANS_DROPPED).increment(1);
 }
 
 /// A person should look at this.
@@ -196,6 +361,24 @@ pub fn set_gauges(lanes: LaneTotals, totals: &ledger::trail::Totals) {
         ("owed-publications", totals.owed_publications),
     ] {
         set(STATE, "kind", kind, value);
+    }
+}
+
+/// What room there is.
+pub fn set_room(room: Option<model::disk::Room>, space: model::disk::Space) {
+    use model::disk::Space;
+    let level = match space {
+        Space::Plenty => 0.0,
+        Space::Low => 1.0,
+        Space::SavesOnly => 2.0,
+        Space::Exhausted => 3.0,
+    };
+    gauge!(DISK_LEVEL).set(level);
+    if let Some(room) = room {
+        #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
+        let set = |name: &'static str, bytes: u64| gauge!(name).set(bytes as f64);
+        set(DISK_FREE, room.free_bytes);
+        set(DISK_TOTAL, room.total_bytes);
     }
 }
 

@@ -41,6 +41,7 @@ pub(crate) struct Workbench {
     pub(crate) tree: MemoryTree,
     pub(crate) editor: FakeEditor,
     pub(crate) clock: TestClock,
+    pub(crate) disk: TestDisk,
     random: Arc<TestRandom>,
     folder: tempfile::TempDir,
 }
@@ -65,6 +66,7 @@ impl Workbench {
             tree: MemoryTree::default(),
             editor: FakeEditor::default(),
             clock: TestClock::default(),
+            disk: TestDisk::default(),
             random: Arc::new(TestRandom::default()),
             folder: tempfile::tempdir().unwrap(),
         };
@@ -99,6 +101,7 @@ impl Workbench {
             signals: Arc::new(LocalSignals::default()),
             editor: Arc::new(FaultyEditor { inner: self.editor.clone(), faults: Arc::clone(faults) }),
             spool: Spool::open(&self.folder.path().join("spool")).unwrap(),
+            disk: Arc::new(self.disk.clone()),
             clock: Arc::new(self.clock.clone()),
             random: Arc::clone(&self.random) as Arc<dyn Random>,
             guards: Guards::ALL,
@@ -232,6 +235,32 @@ pub(crate) async fn idle(app: &App) {
         || !app.publications.is_empty()
     {
         tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// A disk of 100 GiB with as much room as told.
+#[derive(Debug, Clone)]
+pub(crate) struct TestDisk {
+    free_mib: Arc<AtomicU64>,
+}
+
+impl Default for TestDisk {
+    fn default() -> Self {
+        Self { free_mib: Arc::new(AtomicU64::new(50 * 1024)) }
+    }
+}
+
+impl TestDisk {
+    pub(crate) fn leave(&self, free_mib: u64) {
+        self.free_mib.store(free_mib, Ordering::Relaxed);
+    }
+}
+
+impl crate::room::Disk for TestDisk {
+    fn room(&self) -> Option<model::disk::Room> {
+        let mib = 1024 * 1024;
+        let free_bytes = self.free_mib.load(Ordering::Relaxed) * mib;
+        Some(model::disk::Room { free_bytes, total_bytes: 100 * 1024 * mib })
     }
 }
 

@@ -9,10 +9,13 @@ mod desk;
 pub mod documents;
 pub mod forgotten;
 pub mod keys;
+pub mod operations;
+pub mod outbox;
 pub mod publications;
 pub mod saves;
 pub mod sessions;
 pub mod shares;
+pub mod snapshots;
 pub mod trail;
 
 pub use desk::{Desk, environment};
@@ -131,6 +134,22 @@ macro_rules! contract_tests {
             all_chains_of_a_company_are_listed_and_check,
             a_save_has_a_receipt,
             a_blob_remembers_when_it_was_last_read_back,
+        ]);
+        $crate::contract_tests!(@ $make, operations, [
+            keys_that_may_hold_unsaved_work_are_told,
+            an_act_on_the_installation_is_written_down,
+        ]);
+        $crate::contract_tests!(@ $make, outbox, [
+            an_act_is_told_to_whoever_wants_to_hear_of_it,
+            deliveries_about_one_document_are_told_in_order,
+            what_was_given_up_is_listed_lets_others_pass_and_can_be_tried_again,
+            a_target_that_is_gone_is_not_waited_for,
+        ]);
+        $crate::contract_tests!(@ $make, snapshots, [
+            a_snapshot_names_the_blobs_of_its_moment,
+            a_snapshot_is_not_written_over_anything,
+            after_a_restore_no_key_is_issued_again,
+            after_a_restore_a_live_key_is_asked_about_first,
         ]);
     };
     (@ $make:expr, $area:ident, [$($name:ident,)*]) => {

@@ -10,6 +10,7 @@ use model::{CompanyId, Digest, DocumentId};
 use rusqlite::{Connection, params};
 use serde_json::Value;
 
+use super::outbox;
 use super::rows::{Stored, id, ms, optional};
 use crate::documents::Author;
 use crate::trail::{Anchored, Anchoring};
@@ -65,7 +66,9 @@ pub(super) fn append(connection: &Connection, act: &Act<'_>) -> Result<()> {
             Ok(((row.get(0)?, hash.0), row.get::<_, String>(2)?))
         })?;
     let chain = act.document.to_string();
-    let (sequence, hash) = write(connection, &entry_of(act, chain, end.0), (&end.1, &company))?;
+    let entry = entry_of(act, chain, end.0);
+    let (sequence, hash) = write(connection, &entry, (&end.1, &company))?;
+    outbox::announce(connection, &entry, (&act.details, &company, &hash))?;
     connection
         .prepare_cached("UPDATE documents SET audit_sequence = ?2, audit_hash = ?3 WHERE id = ?1")?
         .execute(params![act.document.as_str(), sequence, Stored(hash)])?;

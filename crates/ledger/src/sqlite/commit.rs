@@ -197,6 +197,7 @@ pub(super) fn place(
     }
     let details = json!({
         "outcome": outcome_of(ruling),
+        "origin": placing.origin.as_str(),
         "reason": if let Ruling::KeepAside(reason) = ruling { Some(reason.as_str()) } else { None },
         "label": label.map(|label| label.to_string()),
         "kept": kept,

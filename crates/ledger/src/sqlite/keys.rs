@@ -109,7 +109,7 @@ fn find(connection: &Connection, key: &EditorKey) -> Result<Option<KeyRecord>> {
     )
 }
 
-fn record(row: &Row<'_>) -> rusqlite::Result<KeyRecord> {
+pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<KeyRecord> {
     let base = match get_optional::<Digest>(row, "base_digest")? {
         Some(digest) => Some((label(row, "base_version", "base_checkpoint")?, digest)),
         None => None,

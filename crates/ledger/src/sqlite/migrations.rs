@@ -17,6 +17,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0006_callers", include_str!("../../migrations/sqlite/0006_callers.sql")),
     ("0007_shares", include_str!("../../migrations/sqlite/0007_shares.sql")),
     ("0008_sessions", include_str!("../../migrations/sqlite/0008_sessions.sql")),
+    ("0009_operations", include_str!("../../migrations/sqlite/0009_operations.sql")),
 ];
 
 pub(super) fn migrate(connection: &Connection) -> Result<()> {

@@ -21,12 +21,15 @@ mod forgotten;
 mod inbox;
 mod keys;
 mod migrations;
+mod operations;
+mod outbox;
 mod publications;
 mod readers;
 mod rows;
 mod saves;
 mod sessions;
 mod shares;
+mod snapshots;
 mod trail;
 mod writer;
 
@@ -54,6 +57,8 @@ pub struct Options {
     pub durability: Durability,
     /// Which guards stand; all of them outside of tests.
     pub guards: Guards,
+    /// Called whenever the engine fails a step or a read, to be counted.
+    pub on_trouble: fn(),
 }
 
 impl Options {
@@ -65,6 +70,7 @@ impl Options {
             readers: 4,
             durability: Durability::Full,
             guards: Guards::ALL,
+            on_trouble: || {},
         }
     }
 }
@@ -84,6 +90,7 @@ pub struct SqliteLedger {
     writer: Writer,
     readers: Readers,
     shared: Arc<Shared>,
+    on_trouble: fn(),
     /// Holds the database of [`SqliteLedger::temporary`] until the ledger goes.
     _folder: Option<tempfile::TempDir>,
 }
@@ -108,6 +115,7 @@ impl SqliteLedger {
             writer: Writer::start(connection, options.wait_max)?,
             readers: Readers::new(file.to_owned(), options.readers),
             shared,
+            on_trouble: options.on_trouble,
             _folder: None,
         })
     }
@@ -127,7 +135,7 @@ impl SqliteLedger {
         step: impl FnOnce(&Connection, &Shared) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let shared = Arc::clone(&self.shared);
-        self.writer.run(move |connection| step(connection, &shared)).await
+        self.noticed(self.writer.run(move |connection| step(connection, &shared)).await)
     }
 
     /// Runs a read on some reader's connection.
@@ -135,7 +143,16 @@ impl SqliteLedger {
         &self,
         read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.readers.run(read).await
+        self.noticed(self.readers.run(read).await)
+    }
+
+    fn noticed<T>(&self, result: Result<T>) -> Result<T> {
+        if let Err(LedgerError::Busy | LedgerError::Unavailable { .. } | LedgerError::Damaged { .. }) =
+            &result
+        {
+            (self.on_trouble)();
+        }
+        result
     }
 }
 

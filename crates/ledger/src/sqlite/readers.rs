@@ -3,7 +3,7 @@
 //! Guarantees: at most the configured number of reads run at once; a read sees a consistent snapshot. Connections are
 //! opened when first needed and used again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, OpenFlags};
@@ -22,6 +22,10 @@ pub(super) struct Readers {
 impl Readers {
     pub(super) fn new(file: PathBuf, count: usize) -> Self {
         Self { file, idle: Arc::default(), permits: Arc::new(Semaphore::new(count.max(1))) }
+    }
+
+    pub(super) fn file(&self) -> &Path {
+        &self.file
     }
 
     pub(super) async fn run<T: Send + 'static>(

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use model::audit::Entry;
 use model::{CompanyId, Digest, DocumentId, Label};
-use rusqlite::params;
+use rusqlite::{Connection, params};
 
 use super::rows::{Stored, get, ms};
 use super::{SqliteLedger, acts, audit};
@@ -55,17 +55,7 @@ impl Trail for SqliteLedger {
 
     async fn blobs(&self, after: Option<&Digest>, limit: u32) -> Result<Vec<BlobRecord>> {
         let after = after.copied();
-        self.read(move |connection| {
-            let mut query = connection.prepare_cached(
-                "SELECT digest, size_bytes FROM blobs WHERE state = 'present' AND (?1 IS NULL OR digest > ?1)
-                 ORDER BY digest LIMIT ?2",
-            )?;
-            let rows = query.query_map(params![after.map(Stored), limit], |row| {
-                Ok(BlobRecord { digest: get(row, "digest")?, size_bytes: row.get("size_bytes")? })
-            })?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
-        })
-        .await
+        self.read(move |connection| blobs(connection, after, limit)).await
     }
 
     async fn document_ids(&self, after: Option<&DocumentId>, limit: u32) -> Result<Vec<DocumentId>> {
@@ -113,6 +103,17 @@ impl Trail for SqliteLedger {
         })
         .await
     }
+}
+
+pub(super) fn blobs(connection: &Connection, after: Option<Digest>, limit: u32) -> Result<Vec<BlobRecord>> {
+    let mut query = connection.prepare_cached(
+        "SELECT digest, size_bytes FROM blobs WHERE state = 'present' AND (?1 IS NULL OR digest > ?1)
+         ORDER BY digest LIMIT ?2",
+    )?;
+    let rows = query.query_map(params![after.map(Stored), limit], |row| {
+        Ok(BlobRecord { digest: get(row, "digest")?, size_bytes: row.get("size_bytes")? })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 /// What no row may say. Each query returns one sentence per violation.

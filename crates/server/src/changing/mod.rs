@@ -75,6 +75,9 @@ pub enum ChangeError {
     /// The upload broke off.
     #[error("the upload broke off")]
     BrokenOff,
+    /// There is too little room on the disk.
+    #[error("there is too little room on the disk")]
+    NoRoom,
     /// The bytes could not be checked.
     #[error("could not check the file")]
     Check(#[from] CheckError),
@@ -259,6 +262,7 @@ impl From<UploadError> for ChangeError {
         match error {
             UploadError::TooLarge { limit_bytes } => Self::TooLarge { limit_bytes },
             UploadError::BrokenOff => Self::BrokenOff,
+            UploadError::NoRoom => Self::NoRoom,
             UploadError::Spool(cause) => Self::Store(cause),
         }
     }

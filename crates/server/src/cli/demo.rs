@@ -54,7 +54,7 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let mut ports = ports(&folder, arguments.port)?;
-    telemetry::start_logging(&config(&folder, ports)?.log);
+    telemetry::start_logging(&config(&folder, ports)?.log, None);
     let editor = start_editor(&folder, &mut ports).await?;
     let service = start_service(&folder, &mut ports).await?;
     remember(&folder, ports)?;

@@ -1,15 +1,18 @@
 //! The command line. Data goes to stdout, everything else to stderr; exit codes are honest.
 
 mod audit;
+mod backup;
 mod check;
 mod company;
 mod config;
 mod demo;
 mod doctor;
+mod drain;
 mod lanes;
 mod progress;
 mod project;
 mod repair;
+mod restore;
 mod serve;
 mod sessions;
 mod share;
@@ -57,6 +60,10 @@ enum Command {
     Audit(audit::Command),
     /// Mend what `verify` names mendable: published tree, owed work, blobs no row names. Needs the service stopped.
     Repair(repair::Arguments),
+    /// Copy everything but secrets and configuration into a folder, while the service runs. Again: only what is new.
+    Backup(backup::Arguments),
+    /// Bring a backup back into an empty data folder. Needs the service stopped.
+    Restore(restore::Arguments),
     /// Test configuration, storage, clock, secrets and both directions by playing a whole editing session.
     Doctor(doctor::Arguments),
     /// Is this Office file whole? The check that every save goes through, for files of your own.
@@ -65,6 +72,8 @@ enum Command {
     Lanes(lanes::Arguments),
     /// Show who is editing what on the running service, since when, and whether work is unsaved.
     Sessions(sessions::Arguments),
+    /// Have everything that is being typed saved, and say when it is safe to restart.
+    Drain(drain::Arguments),
     /// Make, list, rename and limit companies. May run beside the service.
     Company(company::Arguments),
     /// Make, list and rename projects. May run beside the service.
@@ -98,7 +107,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let file = arguments.config;
     match arguments.command {
-        None | Some(Command::Serve) => serve::run(load(file)?).await,
+        None | Some(Command::Serve) => serve::run(load_to_serve(file)?).await,
         Some(Command::Demo(arguments)) => demo::run(arguments).await,
         Some(Command::Verify(arguments)) => verify::run(load(file)?, arguments).await,
         Some(Command::Audit(audit::Command::Export(arguments))) => {
@@ -106,10 +115,13 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Audit(audit::Command::Verify(arguments))) => audit::verify(&arguments),
         Some(Command::Repair(arguments)) => repair::run(load(file)?, arguments).await,
+        Some(Command::Backup(arguments)) => backup::run(load(file)?, arguments).await,
+        Some(Command::Restore(arguments)) => restore::run(load(file)?, arguments).await,
         Some(Command::Doctor(arguments)) => doctor::run(load(file)?, arguments).await,
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Lanes(arguments)) => lanes::run(load(file)?, arguments).await,
         Some(Command::Sessions(arguments)) => sessions::run(load(file)?, arguments).await,
+        Some(Command::Drain(arguments)) => drain::run(load(file)?, arguments).await,
         Some(Command::Company(arguments)) => company::run(load(file)?, arguments).await,
         Some(Command::Project(arguments)) => project::run(load(file)?, arguments).await,
         Some(Command::Token(arguments)) => token::run(load(file)?, arguments).await,
@@ -121,7 +133,14 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
 /// Reads the configuration and starts logging as it says.
 fn load(file: Option<PathBuf>) -> anyhow::Result<Config> {
     let config = Config::load(file.or_else(default_file).as_deref(), environment())?;
-    telemetry::start_logging(&config.log);
+    telemetry::start_logging(&config.log, None);
+    Ok(config)
+}
+
+/// The same for the service, which may also send traces.
+fn load_to_serve(file: Option<PathBuf>) -> anyhow::Result<Config> {
+    let config = Config::load(file.or_else(default_file).as_deref(), environment())?;
+    telemetry::start_logging(&config.log, Some(&config.traces));
     Ok(config)
 }
 

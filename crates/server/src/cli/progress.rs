@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::verifying::Progress;
+use crate::progress::Progress;
 
 /// A bar per part.
 #[derive(Default)]

@@ -8,6 +8,7 @@ use model::Guards;
 use super::{tell, told_to_stop};
 use crate::config::Config;
 use crate::service::Service;
+use crate::traces;
 
 pub(super) async fn run(config: Config) -> anyhow::Result<ExitCode> {
     let guards = torture::prepare()?;
@@ -16,6 +17,7 @@ pub(super) async fn run(config: Config) -> anyhow::Result<ExitCode> {
     tell(&format!("Saveguard listens on http://{} and keeps its data in {data}.", service.address()));
     told_to_stop().await?;
     service.stop().await;
+    traces::flush().await;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -184,6 +184,14 @@ impl Problem {
         problem.retry_after(2)
     }
 
+    /// Too little room on the disk.
+    pub fn no_room() -> Self {
+        let detail = "There is too little room left on the disk; nothing was stored.";
+        let next =
+            "Somebody who looks after the installation has to make room; then it works again by itself.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, Code::StoreWriteFailed, detail, next).retry_after(30)
+    }
+
     /// A name that is not allowed.
     pub fn name(refused: NameRefused) -> Self {
         Self::new(
@@ -249,6 +257,7 @@ impl From<ChangeError> for Problem {
             ChangeError::NotWhole { reason } => OpenError::NotWhole { reason }.into(),
             ChangeError::TooLarge { limit_bytes } => Self::too_large(limit_bytes),
             ChangeError::BrokenOff => OpenError::BrokenOff.into(),
+            ChangeError::NoRoom => Self::no_room(),
             ChangeError::Check(cause) => Self::store(&cause),
             ChangeError::Store(cause) => Self::store(&cause),
             ChangeError::Ledger(cause) => cause.into(),
@@ -296,6 +305,7 @@ impl From<OpenError> for Problem {
             ),
             OpenError::TooLarge { limit_bytes } => Self::too_large(limit_bytes),
             OpenError::BrokenOff => Self::bad_request("The upload broke off."),
+            OpenError::NoRoom => Self::no_room(),
             OpenError::Stream(refused) => refused.into(),
             OpenError::Check(cause) => Self::store(&cause),
             OpenError::Ledger(cause) => Self::store(&cause),

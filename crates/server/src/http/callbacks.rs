@@ -15,6 +15,7 @@ use model::problems::Code;
 use super::answer::{Problem, ProblemDocument, to_document_server};
 use crate::app::App;
 use crate::editors::onlyoffice::{CallbackRefused, TokenRefused, read_callback};
+use crate::room::space;
 use crate::saving::{Reply, accept, names_a_document};
 use crate::telemetry;
 
@@ -59,6 +60,7 @@ pub(super) async fn receive(
         Reply::Answer(Answer::TryAgain) if !names_a_document(&app, &key).await => {
             Problem::nobodys_key().into_response()
         }
+        Reply::Answer(Answer::TryAgain) if !space(&app).takes_saves() => Problem::no_room().into_response(),
         reply => to_document_server(reply),
     }
 }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use model::disk::Space;
 
 use super::answer::{Problem, ProblemDocument};
 use crate::app::App;
+use crate::room::space;
 
 /// The process lives.
 #[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, description = "The process lives")))]
@@ -24,8 +26,13 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Response {
     if let Err(cause) = app.ledger.totals().await {
         return Problem::store(&cause).into_response();
     }
+    let space = space(&app);
+    if !space.takes_saves() {
+        return Problem::no_room().into_response();
+    }
     match app.vault.probe().await {
-        Ok(()) => "ready\n".into_response(),
+        Ok(()) if space == Space::Plenty => "ready\n".into_response(),
+        Ok(()) => format!("ready, but room on the disk is {}\n", space.as_str()).into_response(),
         Err(cause) => Problem::store(&cause).into_response(),
     }
 }

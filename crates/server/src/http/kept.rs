@@ -10,8 +10,9 @@ use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 use jiff::Timestamp;
-use ledger::documents::{KeptCopy, KeptPage, Whose};
+use ledger::documents::{Keeping, KeptCopy, KeptPage, Whose};
 use model::access::Permission;
+use model::problems::Code;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -30,6 +31,9 @@ pub(super) struct KeptView {
     number: u64,
     /// `conflict`, `quarantine` or `orphan`.
     kind: &'static str,
+    /// The code of its kind: `DOC_008` for a conflict copy, `DOC_002` for quarantine, `DOC_005` for an orphan.
+    #[schema(example = "DOC_008")]
+    code: &'static str,
     /// Why it is kept.
     #[schema(example = "base-moved")]
     reason: &'static str,
@@ -58,6 +62,7 @@ impl From<KeptCopy> for KeptView {
         Self {
             number: copy.number,
             kind: copy.keeping.kind(),
+            code: code_of(copy.keeping).as_str(),
             reason: copy.keeping.reason(),
             sha256: copy.blob.digest.to_string(),
             size_bytes: copy.blob.size_bytes,
@@ -68,6 +73,15 @@ impl From<KeptCopy> for KeptView {
             kept_at: copy.kept_at,
             settled_as: copy.settled.map(|(_, what)| what),
         }
+    }
+}
+
+/// The page of this code tells what such a copy means.
+fn code_of(keeping: Keeping) -> Code {
+    match keeping {
+        Keeping::Conflict(_) => Code::SessionConflict,
+        Keeping::Quarantine(_) => Code::SaveValidationFailed,
+        Keeping::Orphan => Code::KeyParseFailed,
     }
 }
 

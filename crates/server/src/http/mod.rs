@@ -14,6 +14,7 @@ mod companies;
 mod comparisons;
 mod cross_origin;
 mod documents;
+mod drains;
 mod events;
 mod extract;
 mod guest_tickets;
@@ -27,6 +28,7 @@ mod sessions;
 mod shares;
 mod stream;
 mod tokens;
+mod webhooks;
 
 pub(crate) use address::ClientAddress;
 pub use answer::Problem;

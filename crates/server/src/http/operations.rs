@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 use super::answer::{Problem, ProblemDocument};
 use super::caller::Session;
 use crate::app::App;
+use crate::room::space;
 use crate::telemetry::{self, LaneTotals};
 
 /// The lanes of the service.
@@ -110,6 +111,10 @@ pub(super) struct StatusView {
     live_keys: u64,
     /// Publications owed.
     owed_publications: u64,
+    /// Room on the disk: `plenty`, `low`, `saves-only` (uploads are refused) or `exhausted` (saves are put off).
+    disk: &'static str,
+    /// Free bytes on the disk of the data folder, if they can be told.
+    disk_free_bytes: Option<u64>,
 }
 
 /// Counts of everything.
@@ -132,6 +137,8 @@ pub(super) async fn status(
         open_saves: totals.open_saves,
         live_keys: totals.live_keys,
         owed_publications: totals.owed_publications,
+        disk: space(&app).as_str(),
+        disk_free_bytes: app.disk.room().map(|room| room.free_bytes),
     }))
 }
 
@@ -147,6 +154,8 @@ pub(super) async fn metrics(
     session.allow_operating()?;
     let totals = app.ledger.totals().await?;
     telemetry::set_gauges(lane_totals(&app), &totals);
+    telemetry::set_present(&app.ledger.present().await?);
+    telemetry::set_room(app.disk.room(), space(&app));
     telemetry::set_ready(&app);
     handle.run_upkeep();
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], handle.render()).into_response())

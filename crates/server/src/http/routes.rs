@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
@@ -12,6 +12,7 @@ use http::StatusCode;
 use metrics_exporter_prometheus::PrometheusHandle;
 use model::problems::Code;
 use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Instrument as _;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -19,11 +20,12 @@ use utoipa_axum::routes;
 
 use super::answer::Problem;
 use super::{
-    audit, callbacks, changes, companies, comparisons, cross_origin, documents, events, guests, health, kept,
-    operations, sessions, shares, stream, tokens,
+    audit, callbacks, changes, companies, comparisons, cross_origin, documents, drains, events, guests,
+    health, kept, operations, sessions, shares, stream, tokens, webhooks,
 };
 use crate::app::App;
 use crate::console;
+use crate::traces;
 
 /// JSON bodies of the API are small.
 pub(super) const JSON_BYTES_MAX: usize = 256 * 1024;
@@ -41,6 +43,7 @@ pub fn router(app: Arc<App>, metrics: PrometheusHandle) -> Router {
         .layer(DefaultBodyLimit::max(JSON_BYTES_MAX))
         .layer(Extension(metrics))
         .layer(from_fn_with_state(Arc::clone(&app), turn_newcomers_away))
+        .layer(from_fn(trace))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(across)
         .with_state(app)
@@ -85,6 +88,9 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(operations::list_lanes))
         .routes(routes!(sessions::list_sessions))
         .routes(routes!(operations::status))
+        .routes(routes!(drains::show_drain, drains::begin_drain))
+        .routes(routes!(webhooks::list_webhooks))
+        .routes(routes!(webhooks::retry_webhook))
         .routes(routes!(operations::metrics))
         // Those of whoever has a share link: its token is in the path.
         .routes(routes!(guests::show_link))
@@ -122,6 +128,25 @@ async fn turn_newcomers_away(State(app): State<Arc<App>>, request: Request, next
     } else {
         Problem::unavailable("The service is stopping.").into_response()
     }
+}
+
+/// A request is a span of a trace; it continues the caller's, if there is one.
+async fn trace(request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str);
+    let caller =
+        request.headers().get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let span = tracing::debug_span!(
+        target: traces::TARGET,
+        "request",
+        otel.name = format!("{} {path}", request.method()),
+        otel.kind = "server",
+        traceparent = caller,
+        http.route = path,
+        http.response.status_code = tracing::field::Empty,
+    );
+    let response = next.run(request).instrument(span.clone()).await;
+    span.record("http.response.status_code", response.status().as_u16());
+    response
 }
 
 fn panicked(_panic: Box<dyn Any + Send>) -> Response {

@@ -69,6 +69,9 @@ pub enum OpenError {
     /// The upload broke off.
     #[error("the upload broke off")]
     BrokenOff,
+    /// There is too little room on the disk.
+    #[error("there is too little room on the disk")]
+    NoRoom,
     /// The stream token does not count, or its key is spent.
     #[error(transparent)]
     Stream(#[from] StreamRefused),
@@ -96,6 +99,7 @@ impl From<UploadError> for OpenError {
         match error {
             UploadError::TooLarge { limit_bytes } => Self::TooLarge { limit_bytes },
             UploadError::BrokenOff => Self::BrokenOff,
+            UploadError::NoRoom => Self::NoRoom,
             UploadError::Spool(cause) => Self::Vault(cause),
         }
     }

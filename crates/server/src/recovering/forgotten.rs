@@ -20,6 +20,7 @@ use super::RecoveryError;
 use super::keys::is_quiet;
 use crate::app::App;
 use crate::incoming::{check, hint_of, tell_over_quota, tell_vanished};
+use crate::room::space;
 use crate::telemetry::{self, report};
 
 /// The status in the sidecar of a forgotten file: it came with no callback.
@@ -27,13 +28,19 @@ const NO_STATUS: u8 = 0;
 
 /// Collects every forgotten file of ours.
 pub(super) async fn collect_all(app: &Arc<App>) -> Result<(), RecoveryError> {
+    if !space(app).takes_saves() {
+        return Ok(());
+    }
+    let mut waiting = 0;
     for text in app.editor.forgotten_keys().await? {
         let Some((key, document)) = ours(app, &text).await? else { continue };
+        waiting += 1;
         if let Err(cause) = collect(app, &key, &document).await {
             telemetry::forgotten_ended("failed");
             tracing::warn!(document.id = %document, error = %report(&cause), "a forgotten file of document {document} could not be collected");
         }
     }
+    telemetry::set_forgotten(waiting);
     Ok(())
 }
 

@@ -21,6 +21,7 @@ use vault::{BlobReader, Sidecar};
 use super::RecoveryError;
 use crate::app::App;
 use crate::incoming::check;
+use crate::room::space;
 use crate::telemetry::{self, report};
 
 /// Documents looked at per query.
@@ -70,6 +71,10 @@ pub(crate) async fn publish(
 ) -> Result<(), RecoveryError> {
     if occasion == Occasion::Commit {
         pause(app, document).await?;
+    }
+    // A projection can wait; what room is left is for saves.
+    if !space(app).takes_uploads() {
+        return Ok(());
     }
     for _ in 0..ROUNDS_MAX {
         let Some(owed) = app.ledger.owed_publication(document).await? else { return Ok(()) };

@@ -451,3 +451,28 @@ async fn after_a_restart_every_session_is_asked_about_and_stranded_changes_are_f
     sessions::look(&app, Which::All).await.unwrap();
     assert_eq!(bench.everything().await, before, "asking twice changes nothing");
 }
+
+#[tokio::test]
+async fn a_save_that_found_no_room_is_taken_up_when_there_is_some() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    bench.disk.leave(100);
+
+    let answer = deliver(&app, &bench.callback(&key, 2, &docx("edited"))).await;
+    round(&app).await;
+    idle(&app).await;
+
+    assert_eq!(answer, Some(Answer::TryAgain), "the server keeps its copy");
+    assert_eq!(bench.labels().await, ["1"]);
+    bench.disk.leave(400);
+    round(&app).await;
+    idle(&app).await;
+    assert_eq!(bench.labels().await, ["2", "1"], "saves are taken before uploads are");
+    let owed = app.ledger.totals().await.unwrap().owed_publications;
+    assert_eq!(owed, 1, "the published tree waits for more room");
+    bench.disk.leave(50 * 1024);
+    round(&app).await;
+    idle(&app).await;
+    assert_eq!(app.ledger.totals().await.unwrap().owed_publications, 0);
+}

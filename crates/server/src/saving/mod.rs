@@ -54,6 +54,9 @@ pub enum SaveError {
     /// The lane is full or draining.
     #[error("could not take the save's turn")]
     Lane(#[from] lanes::Refused),
+    /// There is too little room on the disk to fetch it.
+    #[error("there is too little room on the disk")]
+    NoRoom,
     /// An earlier final save of the session is still being stored; this one waits for it.
     #[error("an earlier save of the session is still being stored")]
     Overtaking,

@@ -20,6 +20,7 @@ use super::fetch::{fetch, opened_on};
 use super::jobs::Job;
 use crate::app::App;
 use crate::incoming::{Checked, tell_over_quota, tell_vanished};
+use crate::room::space;
 use crate::telemetry::{self, report, timed};
 
 /// How often somebody who waits for an earlier save looks.
@@ -44,6 +45,10 @@ pub(super) async fn prepare(work: Arc<Work>) -> Result<Prepared, SaveError> {
     let (app, save, plan) = (&work.app, &work.open, work.plan);
     if matches!(plan, Plan::Alert(_)) {
         return Ok(Prepared { content: None, form: None, opened_on: None });
+    }
+    // Written down and not fetched: the server keeps it, and once there is room it is taken up, by a repeat or by recovery.
+    if !space(app).takes_saves() {
+        return Err(SaveError::NoRoom);
     }
     let permit = Arc::clone(&app.fetching).acquire_owned().await.map_err(|_| SaveError::Interrupted)?;
     let content = bring_in(app, save, save.callback.url.as_deref()).await?;

@@ -7,7 +7,8 @@
 mod repair;
 mod walk;
 
-pub use repair::{Repaired, repair};
+pub use crate::progress::Progress;
+pub use repair::{Repaired, publish_missing, repair};
 pub use walk::verify;
 
 use serde::Serialize;
@@ -61,14 +62,6 @@ impl Report {
 enum Mendable {
     Yes,
     No,
-}
-
-/// Told how far it is.
-pub trait Progress: Send + Sync {
-    /// A part begins, with so many things to look at.
-    fn begin(&self, part: &'static str, count: u64);
-    /// One more thing was looked at.
-    fn advance(&self);
 }
 
 /// Why it could not be looked at.

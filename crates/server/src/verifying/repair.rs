@@ -37,8 +37,14 @@ pub async fn repair(app: &Arc<App>, progress: &dyn Progress) -> Result<Repaired,
     adopt(app, AgeMin::None).await?;
     repaired.blobs_adopted = kept_count(app).await? - kept_before;
     progress.begin("published tree", before.documents);
-    mend_tree(app, progress, &mut repaired).await?;
+    repaired.published = mend_tree(app, progress).await?;
     Ok(repaired)
+}
+
+/// Publishes every document whose published file is missing or wrong. The caller has the data folder to itself.
+pub async fn publish_missing(app: &Arc<App>, progress: &dyn Progress) -> Result<u64, VerifyError> {
+    progress.begin("published tree", app.ledger.totals().await?.documents);
+    mend_tree(app, progress).await
 }
 
 async fn until_idle(app: &App) {
@@ -52,15 +58,12 @@ async fn kept_count(app: &App) -> Result<u64, VerifyError> {
     Ok(totals.conflicts + totals.orphans)
 }
 
-async fn mend_tree(
-    app: &Arc<App>,
-    progress: &dyn Progress,
-    repaired: &mut Repaired,
-) -> Result<(), VerifyError> {
+async fn mend_tree(app: &Arc<App>, progress: &dyn Progress) -> Result<u64, VerifyError> {
+    let mut published = 0;
     let mut after = None;
     loop {
         let page = app.ledger.document_ids(after.as_ref(), PAGE).await?;
-        let Some(last) = page.last().cloned() else { return Ok(()) };
+        let Some(last) = page.last().cloned() else { return Ok(published) };
         for id in page {
             progress.advance();
             let Some(document) = app.ledger.document(&id).await? else { continue };
@@ -72,7 +75,7 @@ async fn mend_tree(
             if !is_right {
                 app.ledger.owe_publication(&id, app.now()).await?;
                 publish(app, &id, Occasion::Round).await?;
-                repaired.published += 1;
+                published += 1;
             }
         }
         after = Some(last);

@@ -77,7 +77,20 @@ impl OnlyOffice {
         })
     }
 
-    async fn command(&self, command: &'static str, mut claims: Value) -> Result<Value, CommandError> {
+    async fn command(&self, command: &'static str, claims: Value) -> Result<Value, CommandError> {
+        let answer = self.ask(command, claims).await;
+        match &answer {
+            Err(CommandError::Away { .. }) => telemetry::document_server_failed(command, "away"),
+            // 1: it does not know the key. 4: there is nothing new. Both are answers.
+            Err(CommandError::Refused { code, .. }) if !matches!(code, 1 | 4) => {
+                telemetry::document_server_failed(command, "refused");
+            }
+            _ => {}
+        }
+        answer
+    }
+
+    async fn ask(&self, command: &'static str, mut claims: Value) -> Result<Value, CommandError> {
         let away = |cause: Box<dyn std::error::Error + Send + Sync>| CommandError::Away { command, cause };
         claims["c"] = json!(command);
         let mut url = self.settings.internal_url.clone();
