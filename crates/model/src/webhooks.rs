@@ -83,7 +83,8 @@ pub enum Retry {
     GiveUp,
 }
 
-/// The pause doubles from a second to an hour, for a day in all. `attempts` counts the one that just failed.
+/// The pause doubles from a second to an hour, for a day since it happened. What had to wait for an earlier one of its document
+/// until then is tried once, so that a target that is gone for good does not hold up a document for days. `attempts` counts the one that just failed.
 pub fn rule_on_failed_delivery(attempts: u32, waiting_since: Timestamp, now: Timestamp) -> Retry {
     if now.duration_since(waiting_since) >= TRIED_FOR {
         return Retry::GiveUp;

@@ -83,6 +83,7 @@ pub async fn what_was_given_up_is_listed_lets_others_pass_and_can_be_tried_again
     assert_eq!((dead.len(), dead[0].last_error.as_deref()), (1, Some("it answered 410")));
     let second = due(desk, "crm").await.remove(0);
     assert!(second.number > first.number);
+    assert_eq!(second.waiting_since, second.created_at, "its day began when it happened");
     assert!(desk.ledger.retry_delivery(first.number, &author("ops"), desk.now()).await.unwrap());
     assert!(!desk.ledger.retry_delivery(first.number, &author("ops"), desk.now()).await.unwrap());
     assert_eq!(due(desk, "crm").await.len(), 1, "still one at a time");

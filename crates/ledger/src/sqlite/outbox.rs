@@ -162,7 +162,7 @@ fn delivery_ended(connection: &Connection, number: u64, (end, at): (&DeliveryEnd
 fn let_the_next_follow(connection: &Connection, number: u64, at: Timestamp) -> Result<()> {
     connection
         .prepare_cached(
-            "UPDATE outbox SET state = 'due', next_ms = ?2, since_ms = ?2 WHERE number =
+            "UPDATE outbox SET state = 'due', next_ms = ?2 WHERE number =
                (SELECT min(o.number) FROM outbox o JOIN outbox mine ON mine.target = o.target AND mine.document = o.document
                 WHERE mine.number = ?1 AND o.state IN ('due', 'behind')) AND state = 'behind'",
         )?

@@ -1,7 +1,6 @@
 //! A save as one trace, seen by a collector: the real program, and a small receiver of OTLP over HTTP.
 
 use std::collections::BTreeMap;
-use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,11 +8,11 @@ use axum::extract::State;
 use axum::routing::post;
 use axum::{Json, Router};
 use saveguard::clock::{Clock as _, SystemClock};
-use saveguard::config::Config;
 use saveguard::http::sign_api_token;
 use serde_json::{Value, json};
 use understudy::Settings;
 
+use crate::support::serving::{Serving, until};
 use crate::support::{SECRET, admin, config};
 
 type Spans = Arc<Mutex<Vec<Value>>>;
@@ -35,48 +34,6 @@ async fn receive(State(spans): State<Spans>, Json(body): Json<Value>) -> Json<Va
     Json(json!({}))
 }
 
-/// The program, as a user starts it. Ended when the test is.
-struct Serving(Child);
-
-impl Serving {
-    fn start(config: &Config, endpoint: &str) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_saveguard"));
-        command.env_clear().arg("serve");
-        for (name, value) in [
-            ("SERVER_LISTEN", config.server.listen.to_string()),
-            ("SERVER_PUBLIC_URL", config.server.public_url.to_string()),
-            ("SERVER_INTERNAL_URL", config.server.internal_url.to_string()),
-            ("SERVER_DATA", config.server.data.display().to_string()),
-            ("SERVER_ENVIRONMENT", "test".to_owned()),
-            ("DOCUMENT_SERVER_PUBLIC_URL", config.document_server.public_url.to_string()),
-            ("DOCUMENT_SERVER_SECRET", SECRET.to_owned()),
-            ("TRACES_ENDPOINT", endpoint.to_owned()),
-            ("LOG_FILTER", "error".to_owned()),
-        ] {
-            command.env(format!("SAVEGUARD_{name}"), value);
-        }
-        Self(command.spawn().unwrap())
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    for _ in 0..6000 {
-        if let Some(found) = look().await {
-            return found;
-        }
-        // waits on purpose: another process has to get there
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("waited in vain");
-}
-
 /// The spans of the trace that a callback with a commit began, by name.
 fn save_in(spans: &[Value]) -> Option<BTreeMap<String, Value>> {
     let commit = spans.iter().find(|span| span["name"] == "commit")?;
@@ -94,7 +51,7 @@ async fn a_save_is_one_trace_from_the_callback_to_the_commit() {
     let editor =
         understudy::start(Settings::default().with_time_scale(20.0).with_secret(SECRET)).await.unwrap();
     let config = config(folder.path(), &editor.url(), &[]);
-    let _serving = Serving::start(&config, &endpoint);
+    let _serving = Serving::start(&config, &[("TRACES_ENDPOINT", &endpoint)], &[]);
     let base = config.server.public_url.as_str().trim_end_matches('/').to_owned();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     until(async || http.get(format!("{base}/healthz")).send().await.ok()).await;

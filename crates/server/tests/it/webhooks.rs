@@ -1,6 +1,7 @@
 //! Webhooks with a real receiver: signed, in order, again after trouble, and across a restart.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -12,12 +13,15 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{HeaderMap, StatusCode};
 use model::Guards;
 use reqwest::Method;
+use saveguard::clock::{Clock as _, SystemClock};
 use saveguard::config::{Config, Webhook};
+use saveguard::http::sign_api_token;
 use saveguard::service::Service;
 use serde_json::Value;
 use understudy::server::FaultKind;
 
-use crate::support::Stage;
+use crate::support::serving::{Serving, until};
+use crate::support::{Stage, admin, config};
 
 const SECRET: &str = "the secret of the receiver, which is long enough";
 
@@ -72,6 +76,10 @@ async fn receive(State(receiver): State<Receiver>, headers: HeaderMap, body: Byt
     if answer != 500 {
         // With 502 it was taken and the answer was lost on its way.
         receiver.heard.lock().unwrap().push((id, serde_json::from_slice(&body).unwrap()));
+    }
+    if answer == 0 {
+        // It has heard, and never gets to say so.
+        std::future::pending::<()>().await;
     }
     StatusCode::from_u16(answer).unwrap()
 }
@@ -202,4 +210,43 @@ async fn what_was_given_up_is_listed_and_can_be_tried_again() {
         .await;
     assert_eq!(stage.request(Method::POST, &path).send().await.unwrap().status(), StatusCode::NOT_FOUND);
     stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_killed_before_it_could_write_down_that_it_was_heard_tells_again_under_the_same_id() {
+    let receiver = Receiver::default();
+    receiver.behave(&[0]);
+    let url = receiver.listen().await;
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path(), "http://127.0.0.1:9", &[]);
+    let file = folder.path().join("saveguard.toml");
+    let hook = format!(
+        "[[webhook]]\nname = \"crm\"\nurl = \"{url}\"\nsecret = \"{SECRET}\"\nevents = [\"saved\"]\n"
+    );
+    std::fs::write(&file, hook).unwrap();
+    let arguments = ["--config", file.to_str().unwrap()];
+    let base = config.server.public_url.as_str().trim_end_matches('/').to_owned();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let token = sign_api_token(&config, &admin(), SystemClock.now(), Duration::from_secs(600));
+    let post = async |path: &str, body: reqwest::Body| {
+        let request = http.post(format!("{base}{path}")).bearer_auth(&token);
+        request.header("content-type", "application/json").body(body).send().await.unwrap().status()
+    };
+
+    let serving = Serving::start(&config, &[], &arguments);
+    until(async || http.get(format!("{base}/healthz")).send().await.ok()).await;
+    post("/api/v1/companies", "{\"id\":\"acme\",\"name\":\"Acme\"}".into()).await;
+    post("/api/v1/companies/acme/projects", "{\"id\":\"p\",\"name\":\"P\"}".into()).await;
+    let bytes = understudy::office::sample_docx("Report", &["It begins."]);
+    let created =
+        post("/api/v1/companies/acme/projects/p/documents?id=12345&name=report.docx", bytes.into()).await;
+    assert_eq!(created, StatusCode::CREATED);
+    until(async || (receiver.ids().len() == 1).then_some(())).await;
+    drop(serving);
+    let _serving = Serving::start(&config, &[], &arguments);
+
+    until(async || (receiver.ids().len() == 2).then_some(())).await;
+
+    let ids = receiver.ids();
+    assert_eq!(ids[0], ids[1]);
 }

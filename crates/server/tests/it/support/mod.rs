@@ -1,6 +1,7 @@
 //! A stage: a real service in a temporary folder, an understudy beside it, and a client that speaks the API.
 
 pub(crate) mod browser;
+pub(crate) mod serving;
 
 use std::collections::BTreeMap;
 use std::path::Path;
