@@ -8,6 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use model::audit::Entry;
+use model::names::FileName;
 use model::{CompanyId, Digest, DocumentId, EditorKey, InboxNumber, Label};
 use steps::{Fault, Faults};
 
@@ -17,13 +18,18 @@ use crate::documents::{
     Author, Company, CompanyChange, Content, Document, DocumentPage, KeptCopy, KeptPage, NewDocument,
     Project, ProjectRenaming, UnnamedBlob,
 };
+use crate::history::{ContentsPage, DocumentRenaming, Mention, NewMention, Person};
 use crate::keys::{KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey};
+use crate::pruning::{OwedPruning, PruneWish, PrunedContent, PrunedKept, Purged};
 use crate::publications::{ExternalChange, Owed};
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };
 use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
-use crate::{Callers, Changes, Documents, Keys, Ledger, LedgerError, Publications, Result, Saves, Trail};
+use crate::{
+    Callers, Changes, Documents, History, Keys, Ledger, LedgerError, Pruning, Publications, Result, Saves,
+    Trail,
+};
 
 /// A ledger whose calls may fail.
 pub struct Faulty {
@@ -115,6 +121,7 @@ faulty!(Publications {
     fn owed_publications(limit: u32) -> Vec<Owed>;
     fn owed_publication(document: &DocumentId) -> Option<Owed>;
     fn published(document: &DocumentId, label: Label, at: Timestamp) -> ();
+    fn shown_under(document: &DocumentId, name: &FileName) -> ();
     fn withdrawn(document: &DocumentId, at: Timestamp) -> ();
     fn knows_content(document: &DocumentId, digest: &Digest) -> bool;
     fn take_in_external(change: &ExternalChange) -> Option<u64>;
@@ -141,4 +148,26 @@ faulty!(Callers {
     fn api_tokens(after: u64, limit: u32) -> Vec<ApiToken>;
     fn note_api_token_used(number: u64, at: Timestamp) -> ();
     fn revoke_api_token(revocation: &Revocation) -> bool;
+});
+
+faulty!(History {
+    fn contents_page(page: &ContentsPage) -> Vec<Content>;
+    fn rename_document(renaming: &DocumentRenaming) -> Option<Document>;
+    fn people(company: &CompanyId, limit: u32) -> Vec<Person>;
+    fn note_mention(mention: &NewMention) -> u64;
+    fn mentions(after: u64, limit: u32) -> Vec<Mention>;
+});
+
+faulty!(Pruning {
+    fn prune_contents(document: &DocumentId, wish: &PruneWish) -> Vec<PrunedContent>;
+    fn prune_kept(wish: &PruneWish, limit: u32) -> Vec<PrunedKept>;
+    fn purge_document(document: &DocumentId, wish: &PruneWish) -> Purged;
+    fn deleted_documents(before: Timestamp, after: Option<&DocumentId>, limit: u32) -> Vec<DocumentId>;
+    fn owed_prunings(limit: u32) -> Vec<OwedPruning>;
+    fn backups_pruned(document: &DocumentId) -> ();
+    fn unneeded_blobs(before: Timestamp, limit: u32) -> Vec<BlobRecord>;
+    fn begin_removal(digest: &Digest, before: Timestamp) -> bool;
+    fn begun_removals(limit: u32) -> Vec<BlobRecord>;
+    fn finish_removal(digest: &Digest, at: Timestamp) -> ();
+    fn removals_of(digest: &Digest) -> u64;
 });

@@ -4,8 +4,8 @@
 //! or not at all, and a step that returned `Ok` survives a power cut. Rules are not decided here: adapters read the
 //! facts inside the transaction and ask [`model`].
 //!
-//! The port has seven parts, so that each fits a screen: [`Documents`], [`Keys`], [`Saves`], [`Changes`],
-//! [`Publications`], [`Trail`], [`Callers`]. Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
+//! The port has nine parts, so that each fits a screen: [`Documents`], [`Keys`], [`Saves`], [`Changes`], [`History`],
+//! [`Publications`], [`Trail`], [`Callers`], [`Pruning`]. Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
 //! [`contract`], and [`faulty`] wraps any ledger so that its n-th call fails.
 //!
 //! Does not do: bytes (the vault), network, waiting for people.
@@ -15,7 +15,9 @@ pub mod changes;
 pub mod contract;
 pub mod documents;
 pub mod faulty;
+pub mod history;
 pub mod keys;
+pub mod pruning;
 pub mod publications;
 pub mod saves;
 pub mod sqlite;
@@ -24,7 +26,9 @@ pub mod trail;
 pub use callers::Callers;
 pub use changes::Changes;
 pub use documents::Documents;
+pub use history::History;
 pub use keys::Keys;
+pub use pruning::Pruning;
 pub use publications::Publications;
 pub use saves::Saves;
 pub use trail::Trail;
@@ -32,9 +36,15 @@ pub use trail::Trail;
 use model::quotas::Exceeded;
 
 /// The whole port. Flows hold an `Arc<dyn Ledger>`.
-pub trait Ledger: Documents + Keys + Saves + Changes + Publications + Trail + Callers {}
+pub trait Ledger:
+    Documents + Keys + Saves + Changes + History + Publications + Trail + Callers + Pruning
+{
+}
 
-impl<L: Documents + Keys + Saves + Changes + Publications + Trail + Callers> Ledger for L {}
+impl<L: Documents + Keys + Saves + Changes + History + Publications + Trail + Callers + Pruning> Ledger
+    for L
+{
+}
 
 /// Why a step did not happen, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +80,7 @@ pub enum LedgerError {
     /// A new document would pass a limit of its company.
     #[error("the company may keep no more than {0}")]
     OverQuota(Exceeded),
-    /// The blob is just being swept: store it again, then repeat the step.
+    /// The blob is just being removed, or was removed after it was stored: store it again, then repeat the step.
     #[error("the blob is being removed")]
     BlobGoing,
 }

@@ -18,6 +18,8 @@ pub trait Publications: Send + Sync {
     async fn owed_publication(&self, document: &DocumentId) -> Result<Option<Owed>>;
     /// This content is published now. If the head moved meanwhile, the document still owes.
     async fn published(&self, document: &DocumentId, label: Label, at: Timestamp) -> Result<()>;
+    /// The tree shows the document under this name now, and under no other. If it was renamed meanwhile, it still owes.
+    async fn shown_under(&self, document: &DocumentId, name: &FileName) -> Result<()>;
     /// Nothing of a deleted document is shown any more. If it came back meanwhile, it still owes.
     async fn withdrawn(&self, document: &DocumentId, at: Timestamp) -> Result<()>;
     /// Whether these bytes are a content or a kept copy of this document.
@@ -40,6 +42,8 @@ pub struct Owed {
     pub project: ProjectId,
     /// Its file name.
     pub name: FileName,
+    /// The name it was shown under before it was renamed, if that may still be there.
+    pub old_name: Option<FileName>,
     /// The content to publish.
     pub label: Label,
     /// Its bytes.

@@ -21,6 +21,7 @@ pub mod names;
 pub mod opening;
 pub mod problems;
 pub mod quotas;
+pub mod retention;
 pub mod saves;
 pub mod trail;
 pub mod trail_file;

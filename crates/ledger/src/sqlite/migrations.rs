@@ -15,6 +15,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0004_changes", include_str!("../../migrations/sqlite/0004_changes.sql")),
     ("0005_audit", include_str!("../../migrations/sqlite/0005_audit.sql")),
     ("0006_callers", include_str!("../../migrations/sqlite/0006_callers.sql")),
+    ("0007_history", include_str!("../../migrations/sqlite/0007_history.sql")),
 ];
 
 pub(super) fn migrate(connection: &Connection) -> Result<()> {
