@@ -3,7 +3,7 @@
 use crate::Tree;
 
 /// What a folder of the server may not mention, with the reason.
-const FORBIDDEN: [(&str, &[&str], &str); 10] = [
+const FORBIDDEN: [(&str, &[&str], &str); 11] = [
     (
         "saving/",
         &["crate::opening", "crate::recovering", "crate::verifying", "crate::http", "crate::cli"],
@@ -31,6 +31,18 @@ const FORBIDDEN: [(&str, &[&str], &str); 10] = [
     ),
     (
         "auditing/",
+        &[
+            "crate::opening",
+            "crate::saving",
+            "crate::recovering",
+            "crate::verifying",
+            "crate::http",
+            "crate::cli",
+        ],
+        FLOWS,
+    ),
+    (
+        "pruning/",
         &[
             "crate::opening",
             "crate::saving",

@@ -21,7 +21,7 @@ use crate::documents::{
 use crate::history::{ContentsPage, DocumentRenaming, Mention, NewMention, Person};
 use crate::keys::{KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey};
 use crate::pruning::{OwedPruning, PruneWish, PrunedContent, PrunedKept, Purged};
-use crate::publications::{ExternalChange, Owed};
+use crate::publications::{ExternalChange, Owed, Published};
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };
@@ -125,6 +125,7 @@ faulty!(Publications {
     fn withdrawn(document: &DocumentId, at: Timestamp) -> ();
     fn knows_content(document: &DocumentId, digest: &Digest) -> bool;
     fn take_in_external(change: &ExternalChange) -> Option<u64>;
+    fn published_documents(after: Option<&DocumentId>, limit: u32) -> Vec<Published>;
     fn owe_publication(document: &DocumentId, at: Timestamp) -> ();
 });
 
@@ -164,6 +165,7 @@ faulty!(Pruning {
     fn purge_document(document: &DocumentId, wish: &PruneWish) -> Purged;
     fn deleted_documents(before: Timestamp, after: Option<&DocumentId>, limit: u32) -> Vec<DocumentId>;
     fn owed_prunings(limit: u32) -> Vec<OwedPruning>;
+    fn knew_content(document: &DocumentId, digest: &Digest) -> bool;
     fn backups_pruned(document: &DocumentId) -> ();
     fn unneeded_blobs(before: Timestamp, limit: u32) -> Vec<BlobRecord>;
     fn begin_removal(digest: &Digest, before: Timestamp) -> bool;

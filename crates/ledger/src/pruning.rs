@@ -36,6 +36,8 @@ pub trait Pruning: Send + Sync {
 
     /// Documents of which something was let go and whose backups in the published tree were not looked through since.
     async fn owed_prunings(&self, limit: u32) -> Result<Vec<OwedPruning>>;
+    /// Whether these bytes are or were a content or a kept copy of this document, let go or not.
+    async fn knew_content(&self, document: &DocumentId, digest: &Digest) -> Result<bool>;
     /// Their backups were looked through.
     async fn backups_pruned(&self, document: &DocumentId) -> Result<()>;
 

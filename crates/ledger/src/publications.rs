@@ -27,6 +27,8 @@ pub trait Publications: Send + Sync {
     /// Bytes that replaced ours in the tree become the head if nothing happened since, else a conflict copy (whose
     /// number is returned).
     async fn take_in_external(&self, change: &ExternalChange) -> Result<Option<u64>>;
+    /// Documents that the tree shows and owes nothing, in order of id, from the one after `after`.
+    async fn published_documents(&self, after: Option<&DocumentId>, limit: u32) -> Result<Vec<Published>>;
     /// The tree does not show the head of this document any more: it owes it (repair).
     async fn owe_publication(&self, document: &DocumentId, at: Timestamp) -> Result<()>;
 }
@@ -63,6 +65,25 @@ pub struct PublishedNow {
     pub label: Label,
     /// When it was committed: the time in the name of its backup.
     pub committed_at: Timestamp,
+    /// When it was published.
+    pub published_at: Timestamp,
+}
+
+/// What the tree should show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// The document.
+    pub document: DocumentId,
+    /// Its place.
+    pub company: CompanyId,
+    /// Its place in the company.
+    pub project: ProjectId,
+    /// Its file name.
+    pub name: FileName,
+    /// The head.
+    pub digest: Digest,
+    /// Its length.
+    pub size_bytes: u64,
     /// When it was published.
     pub published_at: Timestamp,
 }

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: flows see ports; which engine stands behind them is decided here and nowhere else.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use lanes::Lanes;
@@ -22,6 +22,8 @@ use crate::clock::{Clock, Random, SystemClock, SystemRandom};
 use crate::config::Config;
 use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
+use crate::forgotten_files::ForgottenFiles;
+use crate::pruning::Turn;
 use crate::read_backs::ReadBacks;
 use crate::saving::{Entries, Jobs};
 
@@ -70,6 +72,12 @@ pub struct App {
     pub fetching: Arc<Semaphore>,
     /// Comparisons at once.
     pub comparisons: Arc<Semaphore>,
+    /// The last document whose published file was looked at for changes from outside.
+    pub(crate) looked_outside: Mutex<Option<DocumentId>>,
+    /// Forgotten files that the Document Server keeps.
+    pub forgotten: ForgottenFiles,
+    /// Whose turn it is to let go of things, and how far it got.
+    pub(crate) pruning: Turn,
     /// Since when this process works.
     pub started_at: Timestamp,
     /// Wakes the recovery loop before its time.
@@ -242,6 +250,9 @@ impl App {
             read_backs: Arc::default(),
             fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),
             comparisons: Arc::new(Semaphore::new(crate::comparing::PARALLEL_MAX)),
+            looked_outside: Mutex::default(),
+            forgotten: ForgottenFiles::default(),
+            pruning: Turn::default(),
             started_at: parts.clock.now(),
             recovery_wanted: Notify::new(),
             stopping: CancellationToken::new(),

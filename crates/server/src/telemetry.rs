@@ -17,6 +17,8 @@ const SAVES: &str = "saveguard_saves_total";
 const STEP_SECONDS: &str = "saveguard_save_step_seconds";
 const ANSWER_SECONDS: &str = "saveguard_callback_answer_seconds";
 const FETCHES: &str = "saveguard_fetches_total";
+const RECORDS: &str = "saveguard_change_records_total";
+const PRUNED: &str = "saveguard_pruned_total";
 const FOREIGN_LINKS: &str = "saveguard_foreign_links_total";
 const OPENINGS: &str = "saveguard_openings_total";
 const PUBLICATIONS: &str = "saveguard_publications_total";
@@ -28,6 +30,8 @@ const LANES: &str = "saveguard_lanes";
 const LANE_TASKS: &str = "saveguard_lane_tasks";
 const LANE_OLDEST: &str = "saveguard_lane_oldest_seconds";
 const STATE: &str = "saveguard_ledger_rows";
+const FORGOTTEN_WAITING: &str = "saveguard_forgotten_files_waiting";
+const FORGOTTEN_OLDEST: &str = "saveguard_forgotten_files_oldest_seconds";
 const READY: &str = "saveguard_ready";
 
 /// Starts logging to stderr; data goes to stdout.
@@ -68,6 +72,8 @@ fn describe() {
     describe_histogram!(STEP_SECONDS, "Time of each step of a save");
     describe_histogram!(ANSWER_SECONDS, "Time from the receipt of a callback to its answer");
     describe_counter!(FETCHES, "Downloads from the Document Server by result");
+    describe_counter!(RECORDS, "Records of changes that came with final saves, by result");
+    describe_counter!(PRUNED, "What the retention policy let go, by kind");
     describe_counter!(FOREIGN_LINKS, "Links that named another host than the configured ones");
     describe_counter!(OPENINGS, "Editor configurations by mode and result");
     describe_counter!(PUBLICATIONS, "Publications into the tree by result");
@@ -79,6 +85,11 @@ fn describe() {
     describe_gauge!(LANE_TASKS, "Saves in progress by phase");
     describe_gauge!(LANE_OLDEST, "Age of the oldest save in progress");
     describe_gauge!(STATE, "Rows of the ledger by kind");
+    describe_gauge!(
+        FORGOTTEN_WAITING,
+        "Forgotten files of ours that the Document Server keeps, all and those that stay"
+    );
+    describe_gauge!(FORGOTTEN_OLDEST, "How long the oldest of them has been waiting");
     describe_gauge!(READY, "1 while the service takes work");
 }
 
@@ -120,6 +131,16 @@ pub(crate) async fn timed<T>(step: &'static str, work: impl Future<Output = T>) 
 /// A download ended.
 pub fn fetch_ended(result: &'static str) {
     counter!(FETCHES, "result" => result).increment(1);
+}
+
+/// The record of the changes of a save was kept, or could not be.
+pub fn record_ended(result: &'static str) {
+    counter!(RECORDS, "result" => result).increment(1);
+}
+
+/// So many things of a kind were let go.
+pub fn pruned(kind: &'static str, count: u64) {
+    counter!(PRUNED, "kind" => kind).increment(count);
 }
 
 /// A link named another host.
@@ -197,6 +218,15 @@ pub fn set_gauges(lanes: LaneTotals, totals: &ledger::trail::Totals) {
     ] {
         set(STATE, "kind", kind, value);
     }
+}
+
+/// Forgotten files that wait.
+pub fn set_forgotten(counts: crate::forgotten_files::ForgottenCounts) {
+    #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
+    let float = |value: u64| value as f64;
+    gauge!(FORGOTTEN_WAITING, "kind" => "all").set(float(counts.waiting));
+    gauge!(FORGOTTEN_WAITING, "kind" => "staying").set(float(counts.staying));
+    gauge!(FORGOTTEN_OLDEST).set(float(counts.oldest_seconds));
 }
 
 /// Whether the service takes work.

@@ -118,6 +118,7 @@ macro_rules! contract_tests {
             an_external_change_on_the_head_becomes_a_version,
             an_external_change_during_editing_is_kept_aside,
             a_damaged_external_change_is_quarantined,
+            what_the_tree_should_show_is_listed_without_what_it_owes,
         ]);
         $crate::contract_tests!(@ $make, trail, [
             acts_tell_who_did_what_from_where_and_what_came_of_it,

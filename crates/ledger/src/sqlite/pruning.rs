@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::audit::{Act, Actor, CompanyAct, anchor_document, append, append_company_act};
 use super::contents::perhaps_unneeded;
+use super::facts::exists;
 use super::rows::{KEPT_COLUMNS, Stored, get, get_optional, id, kept, label, ms, optional};
 use super::{SqliteLedger, needs};
 use crate::pruning::{Meaning, OwedPruning, PruneWish, PrunedContent, PrunedKept, Purged};
@@ -90,6 +91,16 @@ impl Pruning for SqliteLedger {
                 })
             })?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+
+    async fn knew_content(&self, document: &DocumentId, digest: &Digest) -> Result<bool> {
+        let (document, digest) = (document.clone(), *digest);
+        self.read(move |connection| {
+            let query = "SELECT 1 FROM contents WHERE digest = ?2 AND document = ?1
+                         UNION ALL SELECT 1 FROM kept WHERE digest = ?2 AND document = ?1";
+            exists(connection, query, params![document.as_str(), Stored(digest)])
         })
         .await
     }

@@ -15,7 +15,7 @@ use super::facts::exists;
 use super::rows::{Stored, get, get_optional, id, label, ms, optional};
 use super::{SqliteLedger, history};
 use crate::documents::{Author, Keeping};
-use crate::publications::{ExternalChange, Owed, PublishedNow};
+use crate::publications::{ExternalChange, Owed, Published, PublishedNow};
 use crate::{Publications, Result};
 
 const OWED: &str = "
@@ -100,6 +100,20 @@ impl Publications for SqliteLedger {
         self.write(move |connection, _| take_in_external(connection, &change)).await
     }
 
+    async fn published_documents(&self, after: Option<&DocumentId>, limit: u32) -> Result<Vec<Published>> {
+        let after = after.map_or_else(String::new, ToString::to_string);
+        self.read(move |connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT d.id, d.company, d.project, d.name, d.head_digest, b.size_bytes, d.published_ms
+                 FROM documents d JOIN blobs b ON b.digest = d.head_digest
+                 WHERE d.id > ?1 AND d.owes_since_ms IS NULL AND d.published_ms IS NOT NULL AND d.deleted_ms IS NULL
+                 ORDER BY d.id LIMIT ?2",
+            )?;
+            Ok(query.query_map(params![after, limit], published)?.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+
     async fn owe_publication(&self, document: &DocumentId, at: Timestamp) -> Result<()> {
         let document = document.clone();
         self.write(move |connection, _| {
@@ -112,6 +126,18 @@ impl Publications for SqliteLedger {
         })
         .await
     }
+}
+
+fn published(row: &Row<'_>) -> rusqlite::Result<Published> {
+    Ok(Published {
+        document: get(row, "id")?,
+        company: id(row, "company", CompanyId::parse)?,
+        project: id(row, "project", ProjectId::parse)?,
+        name: get(row, "name")?,
+        digest: get(row, "head_digest")?,
+        size_bytes: row.get("size_bytes")?,
+        published_at: get(row, "published_ms")?,
+    })
 }
 
 fn owed(row: &Row<'_>) -> rusqlite::Result<Owed> {

@@ -5,14 +5,16 @@
 //! Rule and change are one transaction there, so that a change and an opening cannot cross.
 //!
 //! Guarantees: nothing is lost: what stood before stays in the history, and what people save later is kept. Does not do:
-//! downloads that wait for what people just typed ([`download`] does).
+//! downloads that wait for what people just typed ([`download`] does), names ([`rename`]).
 
 mod download;
+mod rename;
 
 #[cfg(test)]
 mod tests;
 
 pub use download::{Downloaded, Freshness, download};
+pub use rename::rename;
 
 use download::freshen;
 
@@ -33,7 +35,7 @@ use vault::{Sidecar, Spooled};
 
 use crate::app::App;
 use crate::editors::ask_to_leave;
-use crate::incoming::{CheckError, UploadError, check, spool_upload};
+use crate::incoming::{self, CheckError, StoreError, UploadError, check, spool_upload};
 use crate::patience::{quiet_after, settled};
 
 /// Why a document was not changed.
@@ -57,6 +59,9 @@ pub enum ChangeError {
         /// The head.
         head: Digest,
     },
+    /// The name is not allowed.
+    #[error("the name is not allowed: {0}")]
+    Name(#[from] model::names::NameRefused),
     /// No such content.
     #[error("there is no such content")]
     NotFound,
@@ -121,9 +126,9 @@ async fn store(
     if let Some(reason) = checked.refusal.take() {
         return Err(ChangeError::NotWhole { reason });
     }
-    app.vault.put(&spooled, &Sidecar::Brought { document: document.id.clone() }).await?;
+    let life = incoming::store(&app, &spooled, &Sidecar::Brought { document: document.id.clone() }).await?;
     steps::reached("change.stored");
-    put(&app, &document.id, changer, (checked.facts(&spooled), ChangeSource::Upload)).await
+    put(&app, &document.id, changer, (checked.facts(&spooled, life), ChangeSource::Upload)).await
 }
 
 /// Makes an earlier content the head again, as a new version.
@@ -133,7 +138,8 @@ pub async fn restore(
     label: Label,
     changer: Changer,
 ) -> Result<Label, ChangeError> {
-    let content = app.ledger.content(document, label).await?.ok_or(ChangeError::NotFound)?;
+    let content = app.ledger.content(document, label).await?.filter(|content| content.pruned_at.is_none());
+    let content = content.ok_or(ChangeError::NotFound)?;
     let inside = match changer.editors {
         EditorsInside::Refuse => None,
         EditorsInside::RetireTheirKey => {
@@ -158,7 +164,8 @@ pub async fn use_kept(
     changer: Changer,
 ) -> Result<Label, ChangeError> {
     let copy = app.ledger.kept_copy(number).await?;
-    let copy = copy.filter(|copy| copy.document.as_ref() == Some(document)).ok_or(ChangeError::NotFound)?;
+    let copy = copy.filter(|copy| copy.document.as_ref() == Some(document) && copy.pruned_at.is_none());
+    let copy = copy.ok_or(ChangeError::NotFound)?;
     if matches!(copy.keeping, Keeping::Quarantine(_)) {
         let reason = format!("it is in quarantine: {}", copy.keeping.reason());
         return Err(ChangeError::NotWhole { reason });
@@ -260,6 +267,15 @@ impl From<UploadError> for ChangeError {
             UploadError::TooLarge { limit_bytes } => Self::TooLarge { limit_bytes },
             UploadError::BrokenOff => Self::BrokenOff,
             UploadError::Spool(cause) => Self::Store(cause),
+        }
+    }
+}
+
+impl From<StoreError> for ChangeError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Ledger(cause) => Self::Ledger(cause),
+            StoreError::Vault(cause) => Self::Store(cause),
         }
     }
 }

@@ -9,6 +9,7 @@ mod doctor;
 mod lanes;
 mod progress;
 mod project;
+mod prune;
 mod repair;
 mod serve;
 mod token;
@@ -61,6 +62,8 @@ enum Command {
     Check(check::Arguments),
     /// Show the lanes of the running service: which documents have saves in progress, how many, how old.
     Lanes(lanes::Arguments),
+    /// Let go of what the retention policy does not keep, or say what would go. With the service running it does it itself.
+    Prune(prune::Arguments),
     /// Make, list, rename and limit companies. May run beside the service.
     Company(company::Arguments),
     /// Make, list and rename projects. May run beside the service.
@@ -103,6 +106,7 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Doctor(arguments)) => doctor::run(load(file)?, arguments).await,
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Lanes(arguments)) => lanes::run(load(file)?, arguments).await,
+        Some(Command::Prune(arguments)) => prune::run(load(file)?, arguments).await,
         Some(Command::Company(arguments)) => company::run(load(file)?, arguments).await,
         Some(Command::Project(arguments)) => project::run(load(file)?, arguments).await,
         Some(Command::Token(arguments)) => token::run(load(file)?, arguments).await,

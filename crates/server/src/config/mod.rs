@@ -8,6 +8,7 @@
 
 mod generated;
 mod reader;
+mod retention;
 mod secret;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use model::Environment;
 use model::checking::{OnVanished, Policy, Vanished};
+use model::retention::Retention;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
@@ -50,6 +52,8 @@ pub struct Config {
     pub checking: Arc<Policy>,
     /// How unfinished work is found.
     pub recovering: Recovering,
+    /// What is kept, and for how long.
+    pub retention: Retention,
     /// How the service stops.
     pub stopping: Stopping,
     /// What is logged.
@@ -231,6 +235,7 @@ struct Partial {
     saving: Saving,
     checking: Policy,
     recovering: Recovering,
+    retention: Retention,
     stopping: Stopping,
     log: Log,
 }
@@ -253,6 +258,7 @@ impl Partial {
                     (1, 3600),
                 ),
             },
+            retention: retention::read(&mut reader.section("retention")),
             stopping: read_stopping(&mut reader.section("stopping")),
             log: read_log(&mut reader.section("log")),
         }
@@ -281,10 +287,12 @@ impl Partial {
             },
             server,
             api: Api { secrets: api_secrets, jwks: self.api.0, checks: self.api.1 },
-            opening: self.opening,
+            opening: self.opening.clone(),
             saving: self.saving,
             checking: Arc::new(self.checking),
             recovering: self.recovering,
+            // A link may be used for as long as its token counts, and a little longer by somebody else's clock.
+            retention: Retention { links: retention::links(&self.opening), ..self.retention },
             stopping: self.stopping,
             log: self.log,
         })

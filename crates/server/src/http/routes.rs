@@ -19,7 +19,8 @@ use utoipa_axum::routes;
 
 use super::answer::Problem;
 use super::{
-    audit, callbacks, changes, companies, comparisons, documents, health, kept, operations, stream, tokens,
+    audit, callbacks, changes, companies, comparisons, documents, health, history, kept, operations, people,
+    stream, tokens,
 };
 use crate::app::App;
 use crate::console;
@@ -48,6 +49,7 @@ fn api() -> OpenApiRouter<Arc<App>> {
         // The Document Server's: tokens of their own.
         .routes(routes!(callbacks::receive))
         .routes(routes!(stream::stream))
+        .routes(routes!(stream::stream_changes))
         // Everybody else's: a bearer token.
         .routes(routes!(companies::list_companies, companies::create_company))
         .routes(routes!(companies::find_company, companies::rename_company))
@@ -65,6 +67,12 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(changes::use_kept_copy))
         .routes(routes!(changes::dismiss_kept_copy))
         .routes(routes!(documents::list_versions))
+        .routes(routes!(history::show_history))
+        .routes(routes!(history::show_history_data))
+        .routes(routes!(changes::rename_document))
+        .routes(routes!(changes::save_document_as))
+        .routes(routes!(people::list_users))
+        .routes(routes!(people::mention_people))
         .routes(routes!(documents::read_content, changes::replace_content))
         .routes(routes!(documents::configure_editor))
         .routes(routes!(comparisons::compare_contents))
@@ -75,6 +83,8 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(kept::read_kept))
         .routes(routes!(kept::list_orphans))
         .routes(routes!(kept::read_orphan))
+        .routes(routes!(kept::dismiss_orphan))
+        .routes(routes!(operations::prune_now))
         .routes(routes!(operations::list_lanes))
         .routes(routes!(operations::status))
         .routes(routes!(operations::metrics))
