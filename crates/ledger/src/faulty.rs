@@ -154,7 +154,7 @@ faulty!(Callers {
 faulty!(History {
     fn contents_page(page: &ContentsPage) -> Vec<Content>;
     fn rename_document(renaming: &DocumentRenaming) -> Option<Document>;
-    fn people(company: &CompanyId, limit: u32) -> Vec<Person>;
+    fn people(document: &DocumentId, limit: u32) -> Vec<Person>;
     fn note_mention(mention: &NewMention) -> u64;
     fn mentions(after: u64, limit: u32) -> Vec<Mention>;
 });

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use model::names::FileName;
-use model::{CompanyId, DocumentId, Label};
+use model::{DocumentId, Label};
 
 use crate::Result;
 use crate::documents::{Author, Content, Document};
@@ -15,8 +15,9 @@ pub trait History: Send + Sync {
     async fn contents_page(&self, page: &ContentsPage) -> Result<Vec<Content>>;
     /// Gives a document another name; the published tree owes it. `None` if there is no such document.
     async fn rename_document(&self, renaming: &DocumentRenaming) -> Result<Option<Document>>;
-    /// People who did something in a company, who did it last first. Programs and the service itself are not among them.
-    async fn people(&self, company: &CompanyId, limit: u32) -> Result<Vec<Person>>;
+    /// People around a document: who worked on it, then who did something in its company, last first. Programs and the service
+    /// itself are not among them.
+    async fn people(&self, document: &DocumentId, limit: u32) -> Result<Vec<Person>>;
     /// Writes down that people were mentioned; returns the number of the mention.
     async fn note_mention(&self, mention: &NewMention) -> Result<u64>;
     /// Mentions after a number, oldest first: for whoever hands them out.

@@ -105,8 +105,9 @@ pub fn rule_on_contents(
     contents: &[ContentFacts],
     now: Timestamp,
 ) -> BTreeMap<Label, Reason> {
+    let newest = newest_of_sessions(contents);
     let (passing, lasting): (Vec<_>, Vec<_>) =
-        contents.iter().partition(|content| is_held_by_a_later_one(content, contents));
+        contents.iter().partition(|content| is_held_by_a_later_one(content, &newest));
     let mut going = versions_beyond_limit(policy, lasting, now);
     let gone = contents.iter().filter(|content| content.is_pruned).map(|content| content.label);
     let versions_gone: BTreeSet<u32> = gone
@@ -122,15 +123,24 @@ pub fn rule_on_contents(
     going
 }
 
+/// The newest content of each session; what was filed beside it is older.
+fn newest_of_sessions(contents: &[ContentFacts]) -> BTreeMap<&EditorKey, Label> {
+    let mut newest = BTreeMap::new();
+    for content in contents.iter().filter(|content| !content.is_filed_beside) {
+        if let Some(key) = &content.key {
+            let best = newest.entry(key).or_insert(content.label);
+            *best = content.label.max(*best);
+        }
+    }
+    newest
+}
+
 /// Whether a checkpoint is but a step on the way to a later save of its session. The last save of a session is not: what came
 /// after it may have been made of something else.
-fn is_held_by_a_later_one(content: &ContentFacts, contents: &[ContentFacts]) -> bool {
-    let is_later = |other: &ContentFacts| {
-        other.key == content.key
-            && !other.is_filed_beside
-            && (content.is_filed_beside || other.label > content.label)
-    };
-    !content.label.is_version() && content.key.is_some() && contents.iter().any(is_later)
+fn is_held_by_a_later_one(content: &ContentFacts, newest: &BTreeMap<&EditorKey, Label>) -> bool {
+    let of_session = content.key.as_ref().and_then(|key| newest.get(key));
+    let is_later = |newest: &Label| content.is_filed_beside || *newest > content.label;
+    !content.label.is_version() && of_session.is_some_and(is_later)
 }
 
 fn may_go(policy: &Retention, content: &ContentFacts, now: Timestamp) -> bool {

@@ -5,9 +5,10 @@
     reason = "the names of checks are sentences; a broken contract must stop"
 )]
 
+use model::Label;
+use model::callbacks::Callback;
 use model::names::FileName;
 use model::saves::SaveKind;
-use model::{CompanyId, Label};
 
 use super::desk::{Desk, author, blob};
 use crate::history::{ContentsPage, DocumentRenaming, NewMention};
@@ -103,14 +104,22 @@ pub async fn a_renamed_document_owes_its_publication_until_only_the_new_name_is_
 pub async fn people_are_known_by_what_they_did_in_their_company(desk: &Desk) {
     let document = desk.document("12345").await;
     let key = desk.key(&document.id).await;
-    desk.save(&key, 2, b"edited").await;
+    let changes = r#"[{"user":{"id":"u5","name":"Eve"}},{"user":{"id":"u1","name":"User One"}}]"#;
+    let callback = Callback { history: Some(changes.to_owned()), ..desk.callback(&key, 2, "17") };
+    let receipt = desk.receive(&callback).await;
+    desk.ledger.commit_save(&desk.prepared(&receipt, SaveKind::Final, b"edited")).await.unwrap();
+    let other = desk.document("other").await;
 
-    let people = desk.ledger.people(&CompanyId::parse("acme").unwrap(), 10).await.unwrap();
+    let people = desk.ledger.people(&document.id, 10).await.unwrap();
 
     let known: Vec<_> = people.iter().map(|person| (person.id.as_str(), person.name.as_str())).collect();
-    assert_eq!(known, [("u1", "User One"), ("u0", "User u0"), ("ops", "ops")]);
-    assert_eq!(desk.ledger.people(&CompanyId::parse("acme").unwrap(), 1).await.unwrap().len(), 1);
-    assert!(desk.ledger.people(&CompanyId::parse("other").unwrap(), 10).await.unwrap().is_empty());
+    assert_eq!(known, [("u1", "User One"), ("u5", "Eve"), ("u0", "User u0"), ("ops", "ops")]);
+    assert_eq!(desk.ledger.people(&document.id, 1).await.unwrap().len(), 1);
+    let of_other = desk.ledger.people(&other.id, 10).await.unwrap();
+    assert!(
+        !of_other.iter().any(|person| person.id == "u5"),
+        "who only worked on another document: {of_other:?}"
+    );
 }
 
 pub async fn mentions_are_written_down_once_and_handed_out_in_order(desk: &Desk) {

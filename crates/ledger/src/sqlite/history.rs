@@ -1,10 +1,12 @@
 //! The history as people page through it, names, people and mentions, on SQLite.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
+use model::DocumentId;
 use model::names::FileName;
-use model::{CompanyId, DocumentId};
 use rusqlite::{Connection, Row, params};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::audit::{Act, Actor, append};
 use super::keys::{NewKey, insert_key};
@@ -17,6 +19,8 @@ use crate::{History, LedgerError, Result};
 
 /// People are looked for among so many of the newest acts of a company.
 const ACTS_LOOKED_AT: u32 = 5000;
+/// Contents of a document whose authors are looked for.
+const CONTENTS_LOOKED_AT: u32 = 50;
 /// Who acts in the audit trail and is nobody to be mentioned.
 const NOBODY: &str = "'saveguard', 'saveguard-cli', 'document-server', 'published-tree', ''";
 
@@ -32,9 +36,17 @@ impl History for SqliteLedger {
         self.write(move |connection, _| rename_document(connection, &renaming)).await
     }
 
-    async fn people(&self, company: &CompanyId, limit: u32) -> Result<Vec<Person>> {
-        let company = company.clone();
-        self.read(move |connection| people(connection, &company, limit)).await
+    async fn people(&self, document: &DocumentId, limit: u32) -> Result<Vec<Person>> {
+        let document = document.clone();
+        self.read(move |connection| {
+            let mut people = people_of_document(connection, &document)?;
+            people.extend(people_of_company(connection, &document, limit)?);
+            let mut seen = BTreeSet::new();
+            people.retain(|person| seen.insert(person.id.clone()));
+            people.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+            Ok(people)
+        })
+        .await
     }
 
     async fn note_mention(&self, mention: &NewMention) -> Result<u64> {
@@ -112,8 +124,32 @@ pub(super) fn shown_under(connection: &Connection, document: &DocumentId, name: 
     Ok(())
 }
 
+/// Everybody who changed something in the newest contents, as the Document Server told it.
+fn people_of_document(connection: &Connection, document: &DocumentId) -> Result<Vec<Person>> {
+    let mut query = connection.prepare_cached(
+        "SELECT history FROM contents WHERE document = ?1 AND history IS NOT NULL
+         ORDER BY version DESC, checkpoint DESC LIMIT ?2",
+    )?;
+    let histories =
+        query.query_map(params![document.as_str(), CONTENTS_LOOKED_AT], |row| row.get::<_, String>(0))?;
+    let mut people = Vec::new();
+    for history in histories {
+        let changes: Vec<Value> = serde_json::from_str(&history?).unwrap_or_default();
+        people.extend(changes.iter().rev().filter_map(|change| {
+            let text =
+                |name: &str| change["user"][name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+            let id = text("id")?;
+            Some(Person { name: text("name").unwrap_or_else(|| id.clone()), id })
+        }));
+    }
+    Ok(people)
+}
+
 /// The newest acts are a range of an index; their actors' names stand with what they saved.
-fn people(connection: &Connection, company: &CompanyId, limit: u32) -> Result<Vec<Person>> {
+fn people_of_company(connection: &Connection, document: &DocumentId, limit: u32) -> Result<Vec<Person>> {
+    let company: String = connection
+        .prepare_cached("SELECT company FROM documents WHERE id = ?1")?
+        .query_row([document.as_str()], |row| row.get(0))?;
     let mut query = connection.prepare_cached(&format!(
         "SELECT actor, coalesce((SELECT c.author_name FROM contents c JOIN documents d ON d.id = c.document
                 WHERE c.author_id = actor AND d.company = ?1 AND c.author_name <> '' ORDER BY c.committed_ms DESC LIMIT 1), actor) AS name
@@ -122,7 +158,7 @@ fn people(connection: &Connection, company: &CompanyId, limit: u32) -> Result<Ve
                WHERE actor NOT IN ({NOBODY}) AND actor NOT LIKE 'token:%' GROUP BY actor)
          ORDER BY last_ms DESC, actor LIMIT ?2"
     ))?;
-    let rows = query.query_map(params![company.as_str(), limit], |row| {
+    let rows = query.query_map(params![company, limit], |row| {
         Ok(Person { id: row.get("actor")?, name: row.get("name")? })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

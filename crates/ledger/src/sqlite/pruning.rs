@@ -1,6 +1,6 @@
 //! Letting go, on SQLite: the facts are read, the rule is asked and the rows are marked in one step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use model::names::FileName;
 use model::retention::{
     ContentFacts, DeletedFacts, PurgeRuling, Reason, rule_on_contents, rule_on_kept, rule_on_purge,
 };
-use model::{CompanyId, Digest, DocumentId, Label, ProjectId};
+use model::{CompanyId, Digest, DocumentId, EditorKey, Label, ProjectId};
 use rusqlite::{Connection, params};
 use serde_json::json;
 
@@ -163,30 +163,54 @@ fn content_facts(connection: &Connection, document: &DocumentId) -> Result<Facts
         "SELECT c.version, c.checkpoint, c.committed_ms, c.key, c.is_filed_beside, c.pruned_ms, c.handed_out_ms, c.digest,
            c.changes_digest, b.size_bytes,
            (c.version, c.checkpoint) = (d.head_version, d.head_checkpoint) OR (c.version, c.checkpoint) = (d.last_version, 0)
-           OR (c.version, c.checkpoint) IS (d.published_version, d.published_checkpoint)
-           OR EXISTS (SELECT 1 FROM keys k WHERE k.document = d.id AND k.mode = 'edit'
-              AND (k.state <> 'retired' OR k.confirmed_ms IS NULL OR k.users <> '[]')
-              AND (k.key = c.key OR (k.base_version, k.base_checkpoint) = (c.version, c.checkpoint))) AS is_in_use
+           OR (c.version, c.checkpoint) IS (d.published_version, d.published_checkpoint) AS is_shown
          FROM documents d JOIN contents c ON c.document = d.id JOIN blobs b ON b.digest = c.digest
          WHERE d.id = ?1 AND d.purged_ms IS NULL AND d.deleted_ms IS NULL",
     )?;
+    let sessions = open_sessions(connection, document)?;
     let (mut facts, mut sizes) = (Vec::new(), BTreeMap::new());
     let mut rows = query.query([document.as_str()])?;
     while let Some(row) = rows.next()? {
         let number = label(row, "version", "checkpoint")?;
+        let key: Option<EditorKey> = get_optional(row, "key")?;
+        let is_of_session =
+            key.as_ref().is_some_and(|key| sessions.keys.contains(key)) || sessions.bases.contains(&number);
         facts.push(ContentFacts {
             label: number,
             committed_at: get(row, "committed_ms")?,
-            key: get_optional(row, "key")?,
+            key,
             is_filed_beside: row.get("is_filed_beside")?,
             is_pruned: get_optional::<Timestamp>(row, "pruned_ms")?.is_some(),
-            is_in_use: row.get("is_in_use")?,
+            is_in_use: is_of_session || row.get("is_shown")?,
             handed_out_at: get_optional(row, "handed_out_ms")?,
         });
         let digests = get_optional(row, "changes_digest")?.into_iter().chain([get(row, "digest")?]);
         sizes.insert(number, (row.get("size_bytes")?, digests.collect()));
     }
     Ok((facts, sizes))
+}
+
+/// Sessions that are not over, as far as we and the server have said, and what they began with.
+#[derive(Default)]
+struct OpenSessions {
+    keys: BTreeSet<EditorKey>,
+    bases: BTreeSet<Label>,
+}
+
+fn open_sessions(connection: &Connection, document: &DocumentId) -> Result<OpenSessions> {
+    let mut query = connection.prepare_cached(
+        "SELECT key, base_version, base_checkpoint FROM keys WHERE document = ?1 AND mode = 'edit'
+         AND (state <> 'retired' OR confirmed_ms IS NULL OR users <> '[]')",
+    )?;
+    let mut sessions = OpenSessions::default();
+    let mut rows = query.query([document.as_str()])?;
+    while let Some(row) = rows.next()? {
+        sessions.keys.insert(get(row, "key")?);
+        if row.get::<_, Option<u32>>("base_version")?.is_some() {
+            sessions.bases.insert(label(row, "base_version", "base_checkpoint")?);
+        }
+    }
+    Ok(sessions)
 }
 
 fn prune_contents(

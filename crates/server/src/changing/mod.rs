@@ -180,7 +180,7 @@ async fn put(
     (blob, from): (BlobFacts, ChangeSource),
 ) -> Result<Label, ChangeError> {
     let Changer { who, expected_head, editors } = changer;
-    let wish = Wish::Put { blob, from, expected_head, editors };
+    let wish = Wish::Put { blob: Box::new(blob), from, expected_head, editors };
     let label = when_nobody_edits(app, (document, &who), &wish).await?;
     tracing::info!(document.id = %document, "content {label} of document {document} was put by {}", who.id);
     Ok(label)
@@ -202,7 +202,7 @@ pub async fn undelete(app: &Arc<App>, document: &DocumentId, who: &Author) -> Re
 
 /// What somebody wants to happen past the editors.
 enum Wish {
-    Put { blob: BlobFacts, from: ChangeSource, expected_head: Option<Digest>, editors: EditorsInside },
+    Put { blob: Box<BlobFacts>, from: ChangeSource, expected_head: Option<Digest>, editors: EditorsInside },
     Delete,
 }
 
@@ -210,7 +210,7 @@ impl Wish {
     async fn ask(&self, app: &App, request: ChangeRequest) -> Result<ChangeOutcome, LedgerError> {
         match self {
             Self::Put { blob, from, expected_head, editors } => {
-                let (blob, from) = (blob.clone(), *from);
+                let (blob, from) = (BlobFacts::clone(blob), *from);
                 let (expected_head, editors) = (*expected_head, *editors);
                 app.ledger.put_version(&HeadChange { request, blob, from, expected_head, editors }).await
             }

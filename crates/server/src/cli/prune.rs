@@ -42,7 +42,7 @@ pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<
                 .context("not everything could be looked at")?;
             PruneView { dry_run: arguments.dry_run, pruned }
         }
-        Err(StartError::InUse { .. }) => ask_service(&config, arguments.dry_run).await?,
+        Err(StartError::InUse { .. }) => ask_service(&config, &arguments).await?,
         Err(cause) => return Err(cause).context("the data folder cannot be opened"),
     };
     if arguments.json {
@@ -53,10 +53,11 @@ pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<
     Ok(if view.pruned.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn ask_service(config: &Config, dry_run: bool) -> anyhow::Result<PruneView> {
+async fn ask_service(config: &Config, arguments: &Arguments) -> anyhow::Result<PruneView> {
     let url = format!("http://{}/api/v1/operations/prune", config.server.listen);
     let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
-    let request = client.post(&url).bearer_auth(operator_token(config)).json(&json!({ "dry_run": dry_run }));
+    let wish = json!({ "dry_run": arguments.dry_run });
+    let request = client.post(&url).bearer_auth(operator_token(config)).json(&wish);
     let response = request.send().await;
     let response =
         response.with_context(|| format!("the service does not answer on {}", config.server.listen))?;

@@ -18,7 +18,7 @@ use super::caller::Session;
 use super::extract::{JsonBody, PathOf, QueryOf};
 use crate::app::App;
 
-/// People that are offered: those who did something last.
+/// People that are offered: who worked on the document, then who did something in its company last.
 const PEOPLE_MAX: u32 = 500;
 /// People mentioned at once.
 const EMAILS_MAX: usize = 100;
@@ -52,7 +52,7 @@ pub(super) struct UsersQuery {
 pub(super) struct UsersView {
     /// What for, as it was asked.
     c: UsersKind,
-    /// The people, who did something last first.
+    /// Who worked on the document, then who did something in the company, last first.
     users: Vec<UserView>,
 }
 
@@ -75,7 +75,7 @@ impl From<Person> for UserView {
     }
 }
 
-/// People of the company for an editor's lists: those who did something in it.
+/// People for an editor's lists: those who worked on the document or did something in its company.
 #[utoipa::path(get, path = "/api/v1/documents/{document}/users", tag = "history", security(("bearer" = [])),
     params(("document" = String, Path), UsersQuery),
     responses((status = 200, body = UsersView),
@@ -88,7 +88,7 @@ pub(super) async fn list_users(
     QueryOf(query): QueryOf<UsersQuery>,
 ) -> Result<Json<UsersView>, Problem> {
     let document = session.document(&app, &document, Permission::Comment).await?;
-    let mut people = app.ledger.people(&document.company, PEOPLE_MAX).await?;
+    let mut people = app.ledger.people(&document.id, PEOPLE_MAX).await?;
     if let Some(ids) = query.ids {
         let wanted: Vec<&str> = ids.split(',').map(str::trim).collect();
         people.retain(|person| wanted.contains(&person.id.as_str()));

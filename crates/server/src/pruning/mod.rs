@@ -35,6 +35,8 @@ use crate::telemetry::{self, report};
 const DOCUMENTS_PER_ROUND: u32 = 200;
 /// Deleted documents, kept copies, folders with backups and blobs in one round.
 const THINGS_PER_ROUND: u32 = 200;
+/// Steps of one document in one go.
+const STEPS_PER_DOCUMENT: usize = 50;
 /// A page, when everything is looked through.
 const PAGE: u32 = 1000;
 
@@ -134,7 +136,7 @@ pub(crate) async fn prune(app: &Arc<App>, meaning: Meaning, reach: Reach) -> Res
     }
     purge_deleted(app, &wish, reach, &mut pruned).await?;
     prune_contents(app, &wish, reach, &mut pruned).await?;
-    pruned.kept = app.ledger.prune_kept(&wish, reach.limit()).await?.len() as u64;
+    prune_kept(app, &wish, reach, &mut pruned).await?;
     if meaning == Meaning::DoIt {
         backups::prune_owed(app, reach, &mut pruned).await?;
     }
@@ -208,12 +210,8 @@ async fn prune_contents(
         let page = app.ledger.document_ids(after.as_ref(), limit).await?;
         for document in &page {
             pruned.documents += 1;
-            match app.ledger.prune_contents(document, wish).await {
-                Ok(contents) => {
-                    pruned.contents += contents.len() as u64;
-                    pruned.contents_bytes += contents.iter().map(|content| content.size_bytes).sum::<u64>();
-                }
-                Err(cause) => pruned.fail("contents of a document", &cause),
+            if let Err(cause) = prune_contents_of(app, document, wish, pruned).await {
+                pruned.fail("contents of a document", &cause);
             }
         }
         after = page.last().cloned();
@@ -223,6 +221,39 @@ async fn prune_contents(
             return Ok(());
         }
         if after.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+/// A step lets go of so many at most; there may be more.
+async fn prune_contents_of(
+    app: &App,
+    document: &DocumentId,
+    wish: &PruneWish,
+    pruned: &mut Pruned,
+) -> Result<(), ledger::LedgerError> {
+    for _ in 0..STEPS_PER_DOCUMENT {
+        let contents = app.ledger.prune_contents(document, wish).await?;
+        pruned.contents += contents.len() as u64;
+        pruned.contents_bytes += contents.iter().map(|content| content.size_bytes).sum::<u64>();
+        if contents.is_empty() || wish.meaning == Meaning::OnlySay {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn prune_kept(
+    app: &App,
+    wish: &PruneWish,
+    reach: Reach,
+    pruned: &mut Pruned,
+) -> Result<(), PruneError> {
+    loop {
+        let kept = app.ledger.prune_kept(wish, reach.limit()).await?;
+        pruned.kept += kept.len() as u64;
+        if kept.is_empty() || reach == Reach::Part || wish.meaning == Meaning::OnlySay {
             return Ok(());
         }
     }

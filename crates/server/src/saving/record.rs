@@ -12,11 +12,11 @@ use ledger::saves::OpenSave;
 use model::callbacks::Plan;
 use model::saves::SaveKind;
 use tokio::task::JoinHandle;
-use vault::{Sidecar, Spooled};
+use vault::Sidecar;
 
 use crate::app::App;
 use crate::editors::{FetchError, Wanted};
-use crate::incoming::{store, unchecked_facts};
+use crate::incoming::{StoreError, store, unchecked_facts};
 use crate::telemetry::{self, report};
 
 /// Records are small: text of changes, zipped. Without one a version has no highlights, that is all.
@@ -25,47 +25,51 @@ const BYTES_MAX: u64 = 64 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A record on its way.
-pub(super) struct Record(Option<JoinHandle<Result<Spooled, FetchError>>>);
+pub(super) struct Record(Option<JoinHandle<Result<BlobFacts, RecordError>>>);
+
+/// Why there is no record.
+#[derive(Debug, thiserror::Error)]
+enum RecordError {
+    #[error("it could not be fetched")]
+    Fetch(#[from] FetchError),
+    #[error("it could not be stored")]
+    Store(#[from] StoreError),
+    #[error("it took too long")]
+    Late,
+    #[error("it was interrupted")]
+    Interrupted,
+}
 
 impl Record {
     /// Begins to fetch it, if there is one worth having: a checkpoint has those of its whole session, as its final save will.
     pub(super) fn begin(app: &Arc<App>, save: &OpenSave, plan: Plan) -> Self {
         let link = save.callback.changes_url.clone().filter(|_| plan == Plan::Store(SaveKind::Final));
-        let fetching = link.map(|link| {
-            let app = Arc::clone(app);
-            tokio::spawn(async move {
-                let wanted = Wanted { link: &link, bytes_max: BYTES_MAX };
-                app.editor.fetch_at_most(&wanted, &app.spool).await
-            })
-        });
-        Self(fetching)
+        let sidecar = Sidecar::Changes { key: save.callback.key.clone() };
+        Self(link.map(|link| tokio::spawn(fetch_and_store(Arc::clone(app), link, sidecar))))
     }
 
-    /// Stores it if it is here.
-    pub(super) async fn store(mut self, app: &App, save: &OpenSave) -> Option<BlobFacts> {
+    /// The record, if it is here.
+    pub(super) async fn here(mut self, save: &OpenSave) -> Option<BlobFacts> {
         let fetched = tokio::time::timeout(PATIENCE, self.0.as_mut()?).await;
-        let result = match fetched {
-            Ok(Ok(Ok(spooled))) => {
-                let sidecar = Sidecar::Changes { key: save.callback.key.clone() };
-                let stored = store(app, &spooled, &sidecar).await;
-                stored.map(|life| unchecked_facts(&spooled, "zip", life)).map_err(|cause| report(&cause))
-            }
-            Ok(Ok(Err(cause))) => Err(report(&cause)),
-            Ok(Err(_)) => Err("it was interrupted".to_owned()),
-            Err(_) => Err("it took too long".to_owned()),
-        };
-        telemetry::record_ended(if result.is_ok() { "kept" } else { "lost" });
-        if let Err(cause) = &result {
-            tracing::warn!(
-                inbox = save.number.0,
-                error = cause,
-                "the record of the changes of a save could not be kept"
-            );
+        let record = fetched
+            .map_err(|_| RecordError::Late)
+            .and_then(|ended| ended.unwrap_or(Err(RecordError::Interrupted)));
+        telemetry::record_ended(if record.is_ok() { "kept" } else { "lost" });
+        if let Err(cause) = &record {
+            tracing::warn!(inbox = save.number.0, error = %report(cause), "the record of the changes of a save could not be kept");
         }
-        result.ok()
+        record.ok()
     }
 }
 
+async fn fetch_and_store(app: Arc<App>, link: String, sidecar: Sidecar) -> Result<BlobFacts, RecordError> {
+    let wanted = Wanted { link: &link, bytes_max: BYTES_MAX };
+    let spooled = app.editor.fetch_at_most(&wanted, &app.spool).await?;
+    let life = store(&app, &spooled, &sidecar).await?;
+    Ok(unchecked_facts(&spooled, "zip", life))
+}
+
+/// Nobody waits for it any more. Should it be stored at this very moment, the next start finds it and lets it go.
 impl Drop for Record {
     fn drop(&mut self) {
         if let Some(fetching) = &self.0 {

@@ -60,7 +60,7 @@ pub(super) async fn prepare(work: Arc<Work>) -> Result<Prepared, SaveError> {
         Plan::Store(_) => opened_on(app, save).await,
         _ => None,
     };
-    let changes = record.store(app, save).await;
+    let changes = record.here(save).await;
     drop(permit);
     if plan == Plan::Store(SaveKind::Final) {
         let_earlier_ones_go_first(app, save).await?;

@@ -50,6 +50,9 @@ async fn versions_beyond_the_limit_go_and_the_rest_stays_whole() {
     for text in ["Two.", "Three.", "Four."] {
         replace(&stage, text).await;
     }
+    // What the tree shows stays.
+    let settled = async || stage.app().ledger.totals().await.unwrap().owed_publications == 0;
+    stage.wait_until("the head is published", settled).await;
     let said = stage.post("/api/v1/operations/prune", &json!({ "dry_run": true })).await;
     assert_eq!((&said["dry_run"], &said["contents"]), (&json!(true), &json!(2)));
     assert_eq!(
