@@ -103,6 +103,18 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
         FLOWS,
     ),
     (
+        "pruning/",
+        &[
+            "crate::opening",
+            "crate::saving",
+            "crate::recovering",
+            "crate::verifying",
+            "crate::http",
+            "crate::cli",
+        ],
+        FLOWS,
+    ),
+    (
         "editors/",
         &["crate::opening", "crate::saving", "crate::recovering", "crate::http"],
         "an outward client knows no flow",

@@ -156,6 +156,8 @@ pub struct BlobFacts {
     pub flags: String,
     /// How much it holds, if that was counted.
     pub extent: Option<Extent>,
+    /// How often it had been removed before it was stored. If it was removed since, no row may name it: the bytes are not there.
+    pub removals: u64,
 }
 
 /// A document to be added.
@@ -248,6 +250,10 @@ pub struct Content {
     pub history: Option<String>,
     /// Version of the server that wrote it.
     pub server_version: Option<String>,
+    /// The server's record of the changes themselves, if it was kept: its hash and length.
+    pub changes: Option<(Digest, u64)>,
+    /// When its bytes were let go, if they were.
+    pub pruned_at: Option<Timestamp>,
 }
 
 /// Why something is kept outside the history.
@@ -312,6 +318,8 @@ pub struct KeptCopy {
     pub kept_at: Timestamp,
     /// When a person settled it, and as what: `used` or `dismissed`.
     pub settled: Option<(Timestamp, String)>,
+    /// When its bytes were let go, if they were.
+    pub pruned_at: Option<Timestamp>,
 }
 
 /// Whose kept copies.
@@ -345,6 +353,8 @@ pub struct UnnamedBlob {
     pub document: Option<DocumentId>,
     /// The key its sidecar names.
     pub key: Option<EditorKey>,
+    /// Whether it can only be the record of changes of some save: then it is not kept, only named until it may go.
+    pub is_record_of_changes: bool,
     /// When it was found.
     pub at: Timestamp,
 }

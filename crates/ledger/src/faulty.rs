@@ -9,6 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use model::audit::Entry;
+use model::names::FileName;
 use model::{CompanyId, Digest, DocumentId, EditorKey, InboxNumber, Label};
 use steps::{Fault, Faults};
 
@@ -18,10 +19,12 @@ use crate::documents::{
     Author, Company, CompanyChange, Content, Document, DocumentPage, KeptCopy, KeptPage, NewDocument,
     Project, ProjectRenaming, UnnamedBlob,
 };
+use crate::history::{ContentsPage, DocumentRenaming, Mention, NewMention, Person};
 use crate::keys::{KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey};
 use crate::operations::{Operation, Present};
 use crate::outbox::{Delivery, DeliveryEnd, Subscription, WebhookStanding};
-use crate::publications::{ExternalChange, Owed};
+use crate::pruning::{OwedPruning, PruneWish, PrunedContent, PrunedKept, Purged};
+use crate::publications::{ExternalChange, Owed, Published};
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };
@@ -30,8 +33,8 @@ use crate::shares::{Guest, GuestSession, NewShare, RefusedVisit, Share, ShareRev
 use crate::snapshots::{BegunAgain, Restoration};
 use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
 use crate::{
-    Callers, Changes, Documents, Keys, Ledger, LedgerError, Operations, Outbox, Publications, Result, Saves,
-    Sessions, Shares, Snapshots, Trail,
+    Callers, Changes, Documents, History, Keys, Ledger, LedgerError, Operations, Outbox, Pruning,
+    Publications, Result, Saves, Sessions, Shares, Snapshots, Trail,
 };
 
 /// A ledger whose calls may fail.
@@ -129,9 +132,11 @@ faulty!(Publications {
     fn owed_publications(limit: u32) -> Vec<Owed>;
     fn owed_publication(document: &DocumentId) -> Option<Owed>;
     fn published(document: &DocumentId, label: Label, at: Timestamp) -> ();
+    fn shown_under(document: &DocumentId, name: &FileName) -> ();
     fn withdrawn(document: &DocumentId, at: Timestamp) -> ();
     fn knows_content(document: &DocumentId, digest: &Digest) -> bool;
     fn take_in_external(change: &ExternalChange) -> Option<u64>;
+    fn published_documents(after: Option<&DocumentId>, limit: u32) -> Vec<Published>;
     fn owe_publication(document: &DocumentId, at: Timestamp) -> ();
 });
 
@@ -193,4 +198,27 @@ faulty!(Outbox {
     fn dead_deliveries(before: Option<u64>, limit: u32) -> Vec<Delivery>;
     fn retry_delivery(number: u64, who: &Author, at: Timestamp) -> bool;
     fn forget_deliveries(delivered: Timestamp, dead: Timestamp) -> u64;
+});
+
+faulty!(History {
+    fn contents_page(page: &ContentsPage) -> Vec<Content>;
+    fn rename_document(renaming: &DocumentRenaming) -> Option<Document>;
+    fn people(document: &DocumentId, limit: u32) -> Vec<Person>;
+    fn note_mention(mention: &NewMention) -> u64;
+    fn mentions(after: u64, limit: u32) -> Vec<Mention>;
+});
+
+faulty!(Pruning {
+    fn prune_contents(document: &DocumentId, wish: &PruneWish) -> Vec<PrunedContent>;
+    fn prune_kept(wish: &PruneWish, limit: u32) -> Vec<PrunedKept>;
+    fn purge_document(document: &DocumentId, wish: &PruneWish) -> Purged;
+    fn deleted_documents(before: Timestamp, after: Option<&DocumentId>, limit: u32) -> Vec<DocumentId>;
+    fn owed_prunings(limit: u32) -> Vec<OwedPruning>;
+    fn knew_content(document: &DocumentId, digest: &Digest) -> bool;
+    fn backups_pruned(document: &DocumentId) -> ();
+    fn unneeded_blobs(before: Timestamp, limit: u32) -> Vec<BlobRecord>;
+    fn begin_removal(digest: &Digest, before: Timestamp) -> bool;
+    fn begun_removals(limit: u32) -> Vec<BlobRecord>;
+    fn finish_removal(digest: &Digest, at: Timestamp) -> ();
+    fn removals_of(digest: &Digest) -> u64;
 });

@@ -4,8 +4,9 @@
 //! or not at all, and a step that returned `Ok` survives a power cut. Rules are not decided here: adapters read the
 //! facts inside the transaction and ask [`model`].
 //!
-//! The port has twelve parts, so that each fits a screen: [`Documents`], [`Keys`], [`Sessions`], [`Saves`], [`Changes`],
-//! [`Publications`], [`Trail`], [`Callers`], [`Shares`], [`Snapshots`], [`Operations`], [`Outbox`]. Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
+//! The port has fourteen parts, so that each fits a screen: [`Documents`], [`Keys`], [`Sessions`], [`Saves`], [`Changes`],
+//! [`History`], [`Publications`], [`Trail`], [`Callers`], [`Shares`], [`Snapshots`], [`Operations`], [`Outbox`], [`Pruning`].
+//! Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
 //! [`contract`], and [`faulty`] wraps any ledger so that its n-th call fails.
 //!
 //! Does not do: bytes (the vault), network, waiting for people.
@@ -15,9 +16,11 @@ pub mod changes;
 pub mod contract;
 pub mod documents;
 pub mod faulty;
+pub mod history;
 pub mod keys;
 pub mod operations;
 pub mod outbox;
+pub mod pruning;
 pub mod publications;
 pub mod saves;
 pub mod sessions;
@@ -29,9 +32,11 @@ pub mod trail;
 pub use callers::Callers;
 pub use changes::Changes;
 pub use documents::Documents;
+pub use history::History;
 pub use keys::Keys;
 pub use operations::Operations;
 pub use outbox::Outbox;
+pub use pruning::Pruning;
 pub use publications::Publications;
 pub use saves::Saves;
 pub use sessions::Sessions;
@@ -55,6 +60,8 @@ pub trait Ledger:
     + Snapshots
     + Operations
     + Outbox
+    + History
+    + Pruning
 {
 }
 
@@ -71,6 +78,8 @@ impl<L> Ledger for L where
         + Snapshots
         + Operations
         + Outbox
+        + History
+        + Pruning
 {
 }
 
@@ -108,7 +117,7 @@ pub enum LedgerError {
     /// A new document would pass a limit of its company.
     #[error("the company may keep no more than {0}")]
     OverQuota(Exceeded),
-    /// The blob is just being swept: store it again, then repeat the step.
+    /// The blob is just being removed, or was removed after it was stored: store it again, then repeat the step.
     #[error("the blob is being removed")]
     BlobGoing,
 }

@@ -18,6 +18,8 @@ pub trait Publications: Send + Sync {
     async fn owed_publication(&self, document: &DocumentId) -> Result<Option<Owed>>;
     /// This content is published now. If the head moved meanwhile, the document still owes.
     async fn published(&self, document: &DocumentId, label: Label, at: Timestamp) -> Result<()>;
+    /// The tree shows the document under this name now, and under no other. If it was renamed meanwhile, it still owes.
+    async fn shown_under(&self, document: &DocumentId, name: &FileName) -> Result<()>;
     /// Nothing of a deleted document is shown any more. If it came back meanwhile, it still owes.
     async fn withdrawn(&self, document: &DocumentId, at: Timestamp) -> Result<()>;
     /// Whether these bytes are a content or a kept copy of this document.
@@ -25,6 +27,8 @@ pub trait Publications: Send + Sync {
     /// Bytes that replaced ours in the tree become the head if nothing happened since, else a conflict copy (whose
     /// number is returned).
     async fn take_in_external(&self, change: &ExternalChange) -> Result<Option<u64>>;
+    /// Documents that the tree shows and owes nothing, in order of id, from the one after `after`.
+    async fn published_documents(&self, after: Option<&DocumentId>, limit: u32) -> Result<Vec<Published>>;
     /// The tree does not show the head of this document any more: it owes it (repair).
     async fn owe_publication(&self, document: &DocumentId, at: Timestamp) -> Result<()>;
 }
@@ -40,6 +44,8 @@ pub struct Owed {
     pub project: ProjectId,
     /// Its file name.
     pub name: FileName,
+    /// The name it was shown under before it was renamed, if that may still be there.
+    pub old_name: Option<FileName>,
     /// The content to publish.
     pub label: Label,
     /// Its bytes.
@@ -59,6 +65,25 @@ pub struct PublishedNow {
     pub label: Label,
     /// When it was committed: the time in the name of its backup.
     pub committed_at: Timestamp,
+    /// When it was published.
+    pub published_at: Timestamp,
+}
+
+/// What the tree should show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// The document.
+    pub document: DocumentId,
+    /// Its place.
+    pub company: CompanyId,
+    /// Its place in the company.
+    pub project: ProjectId,
+    /// Its file name.
+    pub name: FileName,
+    /// The head.
+    pub digest: Digest,
+    /// Its length.
+    pub size_bytes: u64,
     /// When it was published.
     pub published_at: Timestamp,
 }

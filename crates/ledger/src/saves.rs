@@ -94,6 +94,8 @@ pub struct PreparedSave {
     pub blob: BlobFacts,
     /// The data of a submitted form, if it was one.
     pub form: Option<BlobFacts>,
+    /// The server's record of the changes, if it could be fetched.
+    pub changes: Option<BlobFacts>,
     /// The forgotten file that lies under its key, if its session can only have been opened on one: it came without history.
     pub opened_on: Option<Digest>,
     /// What the operator wants if much content vanished.

@@ -124,6 +124,8 @@ pub struct BlobRecord {
     pub digest: Digest,
     /// Its length.
     pub size_bytes: u64,
+    /// Whether it is being removed: it may be there or not.
+    pub is_going: bool,
 }
 
 /// Something that cannot be.
@@ -138,8 +140,10 @@ pub struct Inconsistency {
 /// Counts for people and metrics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Documents.
+    /// Documents, also the deleted ones.
     pub documents: u64,
+    /// Deleted documents that can be taken back.
+    pub deleted_documents: u64,
     /// Versions.
     pub versions: u64,
     /// Checkpoints.

@@ -22,6 +22,8 @@ pub struct Callback {
     pub url: Option<String>,
     /// Where the data of a submitted form lies.
     pub forms_data_url: Option<String>,
+    /// Where the server's record of the changes lies.
+    pub changes_url: Option<String>,
     /// The real type of the bytes, without a dot.
     pub file_type: Option<String>,
     /// In 1: who is editing now. In 2, 3, 6, 7: who changed last.
@@ -50,6 +52,7 @@ impl Callback {
             status,
             url: None,
             forms_data_url: None,
+            changes_url: None,
             file_type: None,
             users: Vec::new(),
             author_name: None,

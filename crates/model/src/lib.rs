@@ -23,6 +23,7 @@ pub mod opening;
 pub mod operations;
 pub mod problems;
 pub mod quotas;
+pub mod retention;
 pub mod saves;
 pub mod sessions;
 pub mod sharing;

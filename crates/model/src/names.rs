@@ -10,7 +10,10 @@
 
 use std::fmt;
 
+use jiff::Timestamp;
 use unicode_normalization::UnicodeNormalization as _;
+
+use crate::Label;
 
 /// NAME_MAX of every file system we publish to, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
@@ -77,6 +80,15 @@ impl FileName {
         Ok(Self(cut(&format!("{prefix}{name}"), NAME_BYTES_MAX)))
     }
 
+    /// The same for a name that must end in an extension, whatever the text ends in: a name does not hide what bytes are.
+    pub fn parse_as(text: &str, extension: &str) -> Result<Self, NameRefused> {
+        let name = Self::parse(text)?;
+        if extension.is_empty() || name.extension() == extension.to_lowercase() {
+            return Ok(name);
+        }
+        Self::parse(&format!("{name}.{extension}"))
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -99,6 +111,26 @@ impl fmt::Display for FileName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
     }
+}
+
+/// What is appended to the name of a published file that was replaced: `.20261115T101500.123Z-v14.bak`, after the content it
+/// showed and the time that was committed.
+pub fn backup_suffix(committed_at: Timestamp, label: Label) -> String {
+    format!("{}.bak", backup_mark(committed_at, label))
+}
+
+fn backup_mark(committed_at: Timestamp, label: Label) -> String {
+    format!(".{}-v{label}", committed_at.strftime("%Y%m%dT%H%M%S.%3fZ"))
+}
+
+/// Whether a file name is that of a backup of this content, under whatever name it was shown. Backups of one instant are
+/// numbered.
+pub fn is_backup_of(name: &str, committed_at: Timestamp, label: Label) -> bool {
+    let mark = backup_mark(committed_at, label);
+    let rest =
+        name.rfind(&mark).map(|at| &name[at + mark.len()..]).and_then(|rest| rest.strip_suffix(".bak"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-').is_some_and(is_number))
 }
 
 fn refuse_traversal(raw: &str, name: &str) -> Result<(), NameRefused> {
@@ -240,6 +272,41 @@ mod tests {
             }
         }
         assert_eq!(parse(&"a".repeat(1025)), Err(NameRefused::TooLong));
+    }
+
+    #[test]
+    fn a_backup_is_known_by_the_content_it_was_made_of() {
+        let at = Timestamp::from_millisecond(1_794_770_443_007).unwrap();
+        let (fourteen, checkpoint) = (Label::version(14), Label::parse("14.2").unwrap());
+        let name = format!("report.docx{}", backup_suffix(at, fourteen));
+        assert_eq!(name, "report.docx.20261115T192043.007Z-v14.bak");
+
+        assert!(is_backup_of(&name, at, fourteen));
+        assert!(is_backup_of("other.docx.20261115T192043.007Z-v14-3.bak", at, fourteen));
+        assert!(is_backup_of(&format!("x{}", backup_suffix(at, checkpoint)), at, checkpoint));
+        for other in [
+            format!("x{}", backup_suffix(at, checkpoint)),
+            format!("x{}", backup_suffix(at, Label::version(1))),
+            "report.20261115T192043.007Z-v14.docx.20261116T000000.000Z-v15.bak".to_owned(),
+            "report.docx.20261115T192043.007Z-v14-x.bak".to_owned(),
+            "report.docx.20261115T192043.007Z-v14.bak.docx".to_owned(),
+            "report.docx".to_owned(),
+        ] {
+            assert!(!is_backup_of(&other, at, fourteen), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_name_keeps_the_extension_it_must_have() {
+        let named = |text, extension| FileName::parse_as(text, extension).map(|name| name.to_string());
+
+        assert_eq!(named("letter.docx", "docx").unwrap(), "letter.docx");
+        assert_eq!(named("letter.DOCX", "docx").unwrap(), "letter.DOCX");
+        assert_eq!(named("letter", "docx").unwrap(), "letter.docx");
+        assert_eq!(named("letter.exe", "docx").unwrap(), "letter.exe.docx");
+        assert_eq!(named("letter", "").unwrap(), "letter");
+        assert!(named("../letter", "docx").is_err() && named("", "docx").is_err());
+        assert!(named(&"é".repeat(200), "docx").unwrap().ends_with(".docx"), "cut, and still what it is");
     }
 
     proptest::proptest! {

@@ -3,7 +3,7 @@
 //! Guarantees: flows see ports; which engine stands behind them is decided here and nowhere else.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use lanes::Lanes;
@@ -24,7 +24,9 @@ use crate::config::Config;
 use crate::draining::Drains;
 use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
+use crate::forgotten_files::ForgottenFiles;
 use crate::metered::Metered;
+use crate::pruning::Turn;
 use crate::read_backs::ReadBacks;
 use crate::room::{Disk, LocalDisk};
 use crate::saving::{Entries, Jobs};
@@ -85,6 +87,12 @@ pub struct App {
     pub comparisons: Arc<Semaphore>,
     /// Who tries what at share links.
     pub(crate) door: Door,
+    /// The last document whose published file was looked at for changes from outside.
+    pub(crate) looked_outside: Mutex<Option<DocumentId>>,
+    /// Forgotten files that the Document Server keeps.
+    pub forgotten: ForgottenFiles,
+    /// Whose turn it is to let go of things, and how far it got.
+    pub(crate) pruning: Turn,
     /// Since when this process works.
     pub started_at: Timestamp,
     /// Wakes the recovery loop before its time.
@@ -297,6 +305,9 @@ impl App {
             fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),
             comparisons: Arc::new(Semaphore::new(crate::comparing::PARALLEL_MAX)),
             door: Door::default(),
+            looked_outside: Mutex::default(),
+            forgotten: ForgottenFiles::default(),
+            pruning: Turn::default(),
             started_at: parts.clock.now(),
             recovery_wanted: Notify::new(),
             stopping: CancellationToken::new(),

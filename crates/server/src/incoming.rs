@@ -5,13 +5,14 @@
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
+use ledger::LedgerError;
 use ledger::documents::BlobFacts;
 use ledger::saves::Committed;
 use model::DocumentId;
 use model::checking::{Effect, Extent, Source, Weight, rule_on_finding};
 use model::saves::Ruling;
 use office_check::{Code, Hint, Kind, Limits, Report, Severity};
-use vault::{Spooled, VaultError};
+use vault::{Sidecar, Spooled, VaultError};
 
 use crate::app::App;
 use crate::room::space;
@@ -46,6 +47,33 @@ pub enum UploadError {
     /// The spool cannot take it.
     #[error("the spool cannot take the upload")]
     Spool(#[source] VaultError),
+}
+
+/// Why bytes could not be stored.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The ledger could not be asked about them.
+    #[error("the ledger failed")]
+    Ledger(#[from] LedgerError),
+    /// The vault did not take them.
+    #[error("the vault failed")]
+    Vault(#[from] VaultError),
+}
+
+/// Which life of its blob stored bytes belong to: the ledger refuses a row for bytes that were removed after they were stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Life(u64);
+
+/// Stores spooled bytes. Asks first how often they were removed, so that a removal meanwhile is noticed.
+pub(crate) async fn store(app: &App, spooled: &Spooled, sidecar: &Sidecar) -> Result<Life, StoreError> {
+    let life = life_of(app, spooled).await?;
+    app.vault.put(spooled, sidecar).await?;
+    Ok(life)
+}
+
+/// The first half of [`store`], for whoever puts the bytes somewhere else.
+pub(crate) async fn life_of(app: &App, spooled: &Spooled) -> Result<Life, LedgerError> {
+    Ok(Life(app.ledger.removals_of(&spooled.digest).await?))
 }
 
 /// Takes the body of an upload into the spool, within the limit.
@@ -169,13 +197,26 @@ impl Checked {
     }
 
     /// What the ledger writes down about these bytes in the vault.
-    pub(crate) fn facts(&self, spooled: &Spooled) -> BlobFacts {
+    pub(crate) fn facts(&self, spooled: &Spooled, life: Life) -> BlobFacts {
         BlobFacts {
             digest: spooled.digest,
             size_bytes: spooled.size_bytes,
             file_type: self.kind.to_string(),
             flags: self.flags.join(","),
             extent: self.extent,
+            removals: life.0,
         }
+    }
+}
+
+/// What the ledger writes down about bytes that nobody looked into.
+pub(crate) fn unchecked_facts(spooled: &Spooled, file_type: &str, life: Life) -> BlobFacts {
+    BlobFacts {
+        digest: spooled.digest,
+        size_bytes: spooled.size_bytes,
+        file_type: file_type.to_owned(),
+        flags: String::new(),
+        extent: None,
+        removals: life.0,
     }
 }

@@ -1,6 +1,6 @@
 //! Saveguard: the safe place ONLYOFFICE saves to.
 //!
-//! Edges (`http`, `console`, `cli`) call flows; flows ([`opening`], [`saving`], [`changing`], `sharing`, [`recovering`]) call ports and the rules
+//! Edges (`http`, `console`, `cli`) call flows; flows ([`opening`], [`saving`], [`changing`], [`pruning`], `sharing`, [`recovering`]) call ports and the rules
 //! of `model`; flows never call each other, one starts another by writing unfinished work into the ledger or by a
 //! signal. Only [`app`] names an adapter. ARCHITECTURE.md has the map and a walk through a save.
 
@@ -16,6 +16,7 @@ pub mod config;
 mod console;
 pub mod draining;
 pub mod editors;
+pub mod forgotten_files;
 pub mod http;
 pub mod incoming;
 mod metered;
@@ -23,6 +24,7 @@ pub mod opening;
 mod patience;
 pub mod preserving;
 mod progress;
+pub mod pruning;
 pub mod read_backs;
 pub mod recovering;
 pub mod room;

@@ -34,6 +34,10 @@ impl Vault for Metered {
         counted(self.0.size_of(digest).await)
     }
 
+    async fn remove(&self, digest: &Digest) -> Result<()> {
+        counted(self.0.remove(digest).await)
+    }
+
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>> {
         counted(self.0.list(after, limit).await)
     }

@@ -21,6 +21,8 @@ const SAVES: &str = "saveguard_saves_total";
 const STEP_SECONDS: &str = "saveguard_save_step_seconds";
 const ANSWER_SECONDS: &str = "saveguard_callback_answer_seconds";
 const FETCHES: &str = "saveguard_fetches_total";
+const RECORDS: &str = "saveguard_change_records_total";
+const PRUNED: &str = "saveguard_pruned_total";
 const FOREIGN_LINKS: &str = "saveguard_foreign_links_total";
 const OPENINGS: &str = "saveguard_openings_total";
 const PUBLICATIONS: &str = "saveguard_publications_total";
@@ -39,12 +41,13 @@ const DISK_LEVEL: &str = "saveguard_disk_level";
 const WEBHOOKS: &str = "saveguard_webhooks_total";
 const STORAGE_ERRORS: &str = "saveguard_storage_errors_total";
 const SERVER_ERRORS: &str = "saveguard_document_server_errors_total";
-const FORGOTTEN_WAITING: &str = "saveguard_forgotten_waiting";
 const SESSIONS: &str = "saveguard_sessions";
 const PEOPLE: &str = "saveguard_people";
 const UNSETTLED: &str = "saveguard_kept_unsettled";
 const WEBHOOKS_WAITING: &str = "saveguard_webhooks_waiting";
 const SPANS_DROPPED: &str = "saveguard_spans_dropped_total";
+const FORGOTTEN_WAITING: &str = "saveguard_forgotten_waiting";
+const FORGOTTEN_OLDEST: &str = "saveguard_forgotten_oldest_seconds";
 const READY: &str = "saveguard_ready";
 
 /// Starts logging to stderr; data goes to stdout.
@@ -90,6 +93,8 @@ fn describe() {
     describe_histogram!(STEP_SECONDS, "Time of each step of a save");
     describe_histogram!(ANSWER_SECONDS, "Time from the receipt of a callback to its answer");
     describe_counter!(FETCHES, "Downloads from the Document Server by result");
+    describe_counter!(RECORDS, "Records of changes that came with final saves, by result");
+    describe_counter!(PRUNED, "What the retention policy let go, by kind");
     describe_counter!(FOREIGN_LINKS, "Links that named another host than the configured ones");
     describe_counter!(OPENINGS, "Editor configurations by mode and result");
     describe_counter!(PUBLICATIONS, "Publications into the tree by result");
@@ -108,15 +113,16 @@ fn describe() {
     describe_counter!(WEBHOOKS, "Calls of webhooks by what came of them");
     describe_counter!(STORAGE_ERRORS, "Calls of a store that failed");
     describe_counter!(SERVER_ERRORS, "Commands to the Document Server that failed");
-    describe_gauge!(
-        FORGOTTEN_WAITING,
-        "Forgotten files of ours that the last round found with the Document Server"
-    );
     describe_gauge!(SESSIONS, "Editing sessions with somebody inside");
     describe_gauge!(PEOPLE, "People inside editing sessions");
     describe_gauge!(UNSETTLED, "Kept copies that wait for a person, by kind");
     describe_gauge!(WEBHOOKS_WAITING, "Deliveries to webhooks that wait");
     describe_counter!(SPANS_DROPPED, "Spans of traces that the collector did not take");
+    describe_gauge!(
+        FORGOTTEN_WAITING,
+        "Forgotten files of ours that the Document Server keeps, all and those that stay"
+    );
+    describe_gauge!(FORGOTTEN_OLDEST, "How long the oldest of them has been waiting");
     describe_gauge!(READY, "1 while the service takes work");
 }
 
@@ -243,6 +249,16 @@ pub fn fetch_ended(result: &'static str) {
     counter!(FETCHES, "result" => result).increment(1);
 }
 
+/// The record of the changes of a save was kept, or could not be.
+pub fn record_ended(result: &'static str) {
+    counter!(RECORDS, "result" => result).increment(1);
+}
+
+/// So many things of a kind were let go.
+pub fn pruned(kind: &'static str, count: u64) {
+    counter!(PRUNED, "kind" => kind).increment(count);
+}
+
 /// A link named another host.
 pub fn foreign_link() {
     counter!(FOREIGN_LINKS).increment(1);
@@ -291,11 +307,6 @@ pub fn storage_failed(store: &'static str) {
 /// A command to the Document Server failed.
 pub fn document_server_failed(command: &'static str, kind: &'static str) {
     counter!(SERVER_ERRORS, "command" => command, "kind" => kind).increment(1);
-}
-
-/// So many forgotten files of ours were with the Document Server.
-pub fn set_forgotten(count: u32) {
-    gauge!(FORGOTTEN_WAITING).set(f64::from(count));
 }
 
 /// What there is at this moment.
@@ -380,6 +391,15 @@ pub fn set_room(room: Option<model::disk::Room>, space: model::disk::Space) {
         set(DISK_FREE, room.free_bytes);
         set(DISK_TOTAL, room.total_bytes);
     }
+}
+
+/// Forgotten files that wait.
+pub fn set_forgotten(counts: crate::forgotten_files::ForgottenCounts) {
+    #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
+    let float = |value: u64| value as f64;
+    gauge!(FORGOTTEN_WAITING, "kind" => "all").set(float(counts.waiting));
+    gauge!(FORGOTTEN_WAITING, "kind" => "staying").set(float(counts.staying));
+    gauge!(FORGOTTEN_OLDEST).set(float(counts.oldest_seconds));
 }
 
 /// Whether the service takes work.

@@ -17,6 +17,7 @@ use model::callbacks::{Answer, Callback};
 use model::names::FileName;
 use model::opening::ServerKnowledge;
 use model::operations::Rights;
+use model::retention::Retention;
 use model::{CompanyId, Digest, DocumentId, EditorKey, Environment, Guards, ProjectId};
 use signals::local::LocalSignals;
 use steps::{Fault, Faults};
@@ -27,7 +28,7 @@ use vault::{Spool, Spooled};
 use crate::app::{App, Parts};
 use crate::clock::{Clock, Random};
 use crate::config::Config;
-use crate::editors::{CommandError, DocumentServer, FetchError, ForceSave};
+use crate::editors::{CommandError, DocumentServer, FetchError, ForceSave, Wanted};
 use crate::opening::{Upload, configure, upload};
 use crate::saving::{Reply, accept};
 
@@ -42,6 +43,8 @@ pub(crate) struct Workbench {
     pub(crate) editor: FakeEditor,
     pub(crate) clock: TestClock,
     pub(crate) disk: TestDisk,
+    /// What processes keep; everything if not set.
+    pub(crate) retention: Retention,
     random: Arc<TestRandom>,
     folder: tempfile::TempDir,
 }
@@ -67,6 +70,7 @@ impl Workbench {
             editor: FakeEditor::default(),
             clock: TestClock::default(),
             disk: TestDisk::default(),
+            retention: Retention::EVERYTHING,
             random: Arc::new(TestRandom::default()),
             folder: tempfile::tempdir().unwrap(),
         };
@@ -118,7 +122,8 @@ impl Workbench {
         ];
         let variables =
             settings.into_iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)).collect();
-        Config::from_sources(toml::Table::new(), variables).unwrap()
+        let config = Config::from_sources(toml::Table::new(), variables).unwrap();
+        Config { retention: self.retention.clone(), ..config }
     }
 
     /// Brings a document in.
@@ -311,6 +316,8 @@ pub(crate) struct EditorState {
     pub(crate) forgotten: BTreeMap<String, Bytes>,
     pub(crate) knowledge: HashMap<String, ServerKnowledge>,
     pub(crate) dropped: Vec<String>,
+    /// Keys whose editors were told another title.
+    pub(crate) renamed: Vec<(String, String)>,
     /// What it says when it is asked to save, and what it was asked.
     pub(crate) force_save: ForceSave,
     pub(crate) force_saves: Vec<(EditorKey, String)>,
@@ -393,6 +400,10 @@ impl DocumentServer for FakeEditor {
         Ok(Spool::hold(state.transferred(bytes)))
     }
 
+    async fn fetch_for_browser(&self, wanted: &Wanted<'_>, spool: &Spool) -> Result<Spooled, FetchError> {
+        self.fetch_at_most(wanted, spool).await
+    }
+
     async fn knowledge_of(&self, key: &EditorKey) -> ServerKnowledge {
         self.state.lock().unwrap().knowledge.get(key.as_str()).copied().unwrap_or(ServerKnowledge::Unknown)
     }
@@ -422,6 +433,11 @@ impl DocumentServer for FakeEditor {
         Ok(())
     }
 
+    async fn rename(&self, key: &EditorKey, title: &str) -> Result<(), CommandError> {
+        self.state.lock().unwrap().renamed.push((key.to_string(), title.to_owned()));
+        Ok(())
+    }
+
     async fn version(&self) -> Result<String, CommandError> {
         Ok("test".to_owned())
     }
@@ -446,6 +462,13 @@ impl DocumentServer for FaultyEditor {
     async fn fetch(&self, link: &str, spool: &Spool) -> Result<Spooled, FetchError> {
         match self.faults.next("editor.fetch") {
             Fault::None => self.inner.fetch(link, spool).await,
+            Fault::Before | Fault::After => Err(broken()),
+        }
+    }
+
+    async fn fetch_for_browser(&self, wanted: &Wanted<'_>, spool: &Spool) -> Result<Spooled, FetchError> {
+        match self.faults.next("editor.fetch_for_browser") {
+            Fault::None => self.inner.fetch_for_browser(wanted, spool).await,
             Fault::Before | Fault::After => Err(broken()),
         }
     }
@@ -490,6 +513,13 @@ impl DocumentServer for FaultyEditor {
         match self.faults.next("editor.drop_users") {
             Fault::None => self.inner.drop_users(key, users).await,
             Fault::Before | Fault::After => Err(away("drop")),
+        }
+    }
+
+    async fn rename(&self, key: &EditorKey, title: &str) -> Result<(), CommandError> {
+        match self.faults.next("editor.rename") {
+            Fault::None => self.inner.rename(key, title).await,
+            Fault::Before | Fault::After => Err(away("meta")),
         }
     }
 

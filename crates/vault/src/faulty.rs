@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use model::Digest;
 use steps::{Fault, Faults};
 
-use crate::tree::{Place, Publication, Replaced, Tree};
+use crate::tree::{Glance, Place, Publication, Replaced, Tree};
 use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError};
 
 /// A vault whose calls may fail.
@@ -68,6 +68,7 @@ faulty!(Vault for FaultyVault as "vault" {
     fn open(digest: &Digest, range: Option<Range<u64>>) -> BlobReader;
     fn size_of(digest: &Digest) -> Option<u64>;
     fn list(after: Option<&Digest>, limit: usize) -> Vec<StoredBlob>;
+    fn remove(digest: &Digest) -> ();
     fn probe() -> ();
 } fn kind(&self) -> &'static str { self.inner.kind() });
 
@@ -75,6 +76,10 @@ faulty!(Tree for FaultyTree as "tree" {
     fn publish(publication: &Publication, content: BlobReader) -> Option<Replaced>;
     fn withdraw(place: &Place, backup_suffix: &str) -> Option<Replaced>;
     fn shown(place: &Place) -> Option<(Digest, u64)>;
+    fn glance(place: &Place) -> Option<Glance>;
+    fn backups(place: &Place) -> Vec<String>;
+    fn remove_backup(place: &Place, backup: &str) -> ();
+    fn leave(place: &Place) -> ();
     fn open_backup(place: &Place, backup: &str) -> BlobReader;
     fn tidy(place: &Place) -> ();
 });

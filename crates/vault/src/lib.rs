@@ -41,6 +41,9 @@ pub trait Vault: Send + Sync {
     async fn size_of(&self, digest: &Digest) -> Result<Option<u64>>;
     /// Blobs in order of digest, from the one after `after`.
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>>;
+    /// Removes a blob and its sidecars for good. Durable when it returns; one that is not there is fine. Only for whoever made
+    /// sure that no row names it, and will not until this is done (`ledger::Pruning`).
+    async fn remove(&self, digest: &Digest) -> Result<()>;
     /// What kind of store it is, in a word: for receipts.
     fn kind(&self) -> &'static str;
     /// Proves that the vault takes writes now, at the same durability as `put`.
@@ -56,6 +59,11 @@ pub enum Sidecar {
         key: EditorKey,
         /// The callback's status.
         status: u8,
+    },
+    /// It is the server's record of the changes of a save under this key: worth something only beside that save.
+    Changes {
+        /// The key.
+        key: EditorKey,
     },
     /// It was taken in for this document from the published tree.
     Brought {
@@ -75,22 +83,23 @@ impl Sidecar {
         match self {
             Self::Saved { key, .. } => key.parts().map(|parts| parts.document),
             Self::Brought { document } => Some(document.clone()),
-            Self::Uploaded { .. } => None,
+            Self::Changes { .. } | Self::Uploaded { .. } => None,
         }
     }
 
     /// The key it names.
     pub fn key(&self) -> Option<&EditorKey> {
         match self {
-            Self::Saved { key, .. } => Some(key),
+            Self::Saved { key, .. } | Self::Changes { key } => Some(key),
             Self::Brought { .. } | Self::Uploaded { .. } => None,
         }
     }
 
-    /// As one word of path-safe characters: `{key}~{status}`, `{document}~brought` or `{document}~uploaded`.
+    /// As one word of path-safe characters: `{key}~{status}`, `{key}~changes`, `{document}~brought` or `{document}~uploaded`.
     pub fn to_word(&self) -> String {
         match self {
             Self::Saved { key, status } => format!("{key}~{status}"),
+            Self::Changes { key } => format!("{key}~changes"),
             Self::Brought { document } => format!("{document}~brought"),
             Self::Uploaded { to_become } => format!("{to_become}~uploaded"),
         }
@@ -100,6 +109,7 @@ impl Sidecar {
     pub fn parse_word(word: &str) -> Option<Self> {
         let (subject, what) = word.split_once('~')?;
         match what {
+            "changes" => Some(Self::Changes { key: EditorKey::parse(subject)? }),
             "brought" => Some(Self::Brought { document: DocumentId::parse(subject).ok()? }),
             "uploaded" => Some(Self::Uploaded { to_become: DocumentId::parse(subject).ok()? }),
             status => Some(Self::Saved { key: EditorKey::parse(subject)?, status: status.parse().ok()? }),
@@ -186,7 +196,9 @@ mod tests {
 
         let uploaded = Sidecar::Uploaded { to_become: DocumentId::parse("12345").unwrap() };
 
-        for sidecar in [saved.clone(), brought.clone(), uploaded.clone()] {
+        let changes = Sidecar::Changes { key: EditorKey::parse("prod_12345_edit_42.k7q2mz4hxw3t").unwrap() };
+
+        for sidecar in [saved.clone(), brought.clone(), uploaded.clone(), changes] {
             assert_eq!(Sidecar::parse_word(&sidecar.to_word()), Some(sidecar));
         }
         assert_eq!(saved.document().unwrap().as_str(), "12345");

@@ -133,6 +133,11 @@ impl Vault for LocalVault {
         run_blocking("list the vault", move || disk.list(after, limit)).await
     }
 
+    async fn remove(&self, digest: &Digest) -> Result<()> {
+        let (disk, digest) = (Arc::clone(&self.disk), *digest);
+        run_blocking("remove a blob", move || disk.remove(&digest)).await
+    }
+
     async fn probe(&self) -> Result<()> {
         let disk = Arc::clone(&self.disk);
         run_blocking("write to the vault", move || {
@@ -190,6 +195,21 @@ impl Disk {
         Ok(())
     }
 
+    /// The bytes first: should this be cut short, what is left is a name that says nothing.
+    fn remove(&self, digest: &Digest) -> io::Result<()> {
+        let folder = self.folder_of(digest);
+        remove_if_there(&self.path_of(digest))?;
+        steps::reached("vault.blob-removed");
+        let prefix = format!("{digest}~");
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            if entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)) {
+                remove_if_there(&entry.path())?;
+            }
+        }
+        self.flushing.folder(&folder)
+    }
+
     fn write_blob(&self, spooled: &Spooled, path: &Path) -> io::Result<()> {
         let temporary = self.temporary.join(Uuid::new_v4().simple().to_string());
         let written = self.write(&temporary, |file| match spooled.body() {
@@ -235,6 +255,13 @@ fn copy(source: &Path, target: &mut File) -> io::Result<()> {
             0 => return Ok(()),
             count => target.write_all(&buffer[..count])?,
         }
+    }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause),
+        _ => Ok(()),
     }
 }
 

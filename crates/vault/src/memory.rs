@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use model::Digest;
 use tokio::io::AsyncReadExt as _;
 
-use crate::tree::{Place, Publication, Replaced, Tree};
+use crate::tree::{Glance, Place, Publication, Replaced, Tree, is_backup};
 use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError, read_verified};
 
 /// Blobs in memory.
@@ -87,6 +87,11 @@ impl Vault for MemoryVault {
                 sidecars: sidecars.clone(),
             })
             .collect())
+    }
+
+    async fn remove(&self, digest: &Digest) -> Result<()> {
+        self.blobs.lock().unwrap_or_else(PoisonError::into_inner).remove(digest);
+        Ok(())
     }
 
     async fn probe(&self) -> Result<()> {
@@ -167,6 +172,29 @@ impl Tree for MemoryTree {
     async fn shown(&self, place: &Place) -> Result<Option<(Digest, u64)>> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(files.get(&key(place, place.name.as_str())).map(|bytes| (Digest::of(bytes), bytes.len() as u64)))
+    }
+
+    async fn glance(&self, place: &Place) -> Result<Option<Glance>> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = files.get(&key(place, place.name.as_str()));
+        // Nobody keeps the time here: only the length tells that another program was at work.
+        Ok(shown.map(|bytes| Glance { size_bytes: bytes.len() as u64, modified_at: Timestamp::UNIX_EPOCH }))
+    }
+
+    async fn backups(&self, place: &Place) -> Result<Vec<String>> {
+        Ok(self.names(place).into_iter().filter(|name| is_backup(name)).collect())
+    }
+
+    async fn remove_backup(&self, place: &Place, backup: &str) -> Result<()> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_backup(backup) && backup != place.name.as_str() {
+            files.remove(&key(place, backup));
+        }
+        Ok(())
+    }
+
+    async fn leave(&self, _place: &Place) -> Result<()> {
+        Ok(())
     }
 
     async fn open_backup(&self, place: &Place, backup: &str) -> Result<BlobReader> {

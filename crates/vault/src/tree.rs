@@ -5,6 +5,7 @@
 //! Does not do: decide what to publish or what unknown bytes mean (`recovering` does).
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use model::names::FileName;
 use model::{CompanyId, Digest, DocumentId, ProjectId};
 
@@ -19,10 +20,32 @@ pub trait Tree: Send + Sync {
     async fn withdraw(&self, place: &Place, backup_suffix: &str) -> Result<Option<Replaced>>;
     /// The hash and length of what the document's name shows now; `None` if nothing is there.
     async fn shown(&self, place: &Place) -> Result<Option<(Digest, u64)>>;
+    /// What can be told of it without reading it; `None` if nothing is there.
+    async fn glance(&self, place: &Place) -> Result<Option<Glance>>;
+    /// The names of the backups in the document's folder, under whatever name it was shown, in order.
+    async fn backups(&self, place: &Place) -> Result<Vec<String>>;
+    /// Removes a backup for good. One that is not there is fine; what is no backup stays.
+    async fn remove_backup(&self, place: &Place, backup: &str) -> Result<()>;
+    /// Removes the document's folder if nothing is left in it.
+    async fn leave(&self, place: &Place) -> Result<()>;
     /// Opens a backup.
     async fn open_backup(&self, place: &Place, backup: &str) -> Result<BlobReader>;
     /// Removes what an interrupted publication left in the document's folder.
     async fn tidy(&self, place: &Place) -> Result<()>;
+}
+
+/// Whether a file name may be one this port gave to a backup: one name, with the ending.
+pub fn is_backup(name: &str) -> bool {
+    name.ends_with(".bak") && !name.contains(['/', '\\'])
+}
+
+/// What can be told of a file without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Glance {
+    /// Its length.
+    pub size_bytes: u64,
+    /// When it was last written, by the store's clock.
+    pub modified_at: Timestamp,
 }
 
 /// Where a document is shown.

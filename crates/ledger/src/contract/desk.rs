@@ -156,6 +156,7 @@ impl Desk {
             kind,
             blob: blob(bytes),
             form: None,
+            changes: None,
             opened_on: None,
             policy: Arc::default(),
             someone_waits: SomeoneWaits::Yes,
@@ -212,6 +213,7 @@ pub(super) fn blob(bytes: &[u8]) -> BlobFacts {
         file_type: "docx".to_owned(),
         flags: String::new(),
         extent: None,
+        removals: 0,
     }
 }
 

@@ -93,6 +93,7 @@ pub async fn documents_are_listed_page_by_page_within_their_company(desk: &Desk)
 pub async fn a_blob_no_row_names_is_adopted_once(desk: &Desk) {
     let document = desk.document("12345").await;
     let found = |id: &str, bytes: &[u8]| UnnamedBlob {
+        is_record_of_changes: false,
         blob: blob(bytes),
         document: DocumentId::parse(id).ok(),
         key: None,

@@ -8,9 +8,11 @@ pub mod changes;
 mod desk;
 pub mod documents;
 pub mod forgotten;
+pub mod history;
 pub mod keys;
 pub mod operations;
 pub mod outbox;
+pub mod pruning;
 pub mod publications;
 pub mod saves;
 pub mod sessions;
@@ -99,6 +101,23 @@ macro_rules! contract_tests {
             a_kept_copy_is_used_or_dismissed_once,
             what_came_after_a_save_is_told,
         ]);
+        $crate::contract_tests!(@ $make, history, [
+            pages_of_contents_join_without_gap_or_repeat,
+            a_record_of_changes_is_kept_with_its_version_and_with_nothing_else,
+            a_renamed_document_owes_its_publication_until_only_the_new_name_is_shown,
+            people_are_known_by_what_they_did_in_their_company,
+            mentions_are_written_down_once_and_handed_out_in_order,
+        ]);
+        $crate::contract_tests!(@ $make, pruning, [
+            contents_the_policy_does_not_keep_are_let_go_and_that_is_told,
+            what_a_session_or_a_link_needs_is_never_let_go,
+            a_blob_some_row_needs_is_not_removed,
+            bytes_that_come_again_are_named_only_if_they_are_there,
+            bytes_that_came_again_and_were_never_named_are_adopted,
+            a_deleted_document_is_purged_after_its_time_and_counts_no_more,
+            a_deleted_document_with_work_left_is_not_purged,
+            a_kept_copy_is_let_go_only_after_a_person_settled_it,
+        ]);
         $crate::contract_tests!(@ $make, callers, [
             a_token_is_found_by_its_hash_and_by_nothing_else,
             a_token_needs_companies_that_exist,
@@ -122,6 +141,7 @@ macro_rules! contract_tests {
             an_external_change_on_the_head_becomes_a_version,
             an_external_change_during_editing_is_kept_aside,
             a_damaged_external_change_is_quarantined,
+            what_the_tree_should_show_is_listed_without_what_it_owes,
         ]);
         $crate::contract_tests!(@ $make, trail, [
             acts_tell_who_did_what_from_where_and_what_came_of_it,

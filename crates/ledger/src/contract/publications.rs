@@ -82,3 +82,15 @@ pub async fn a_damaged_external_change_is_quarantined(desk: &Desk) {
 fn outside(desk: &Desk, document: &DocumentId) -> ExternalChange {
     ExternalChange { document: document.clone(), blob: blob(b"outside"), damaged: None, at: desk.now() }
 }
+
+pub async fn what_the_tree_should_show_is_listed_without_what_it_owes(desk: &Desk) {
+    let shown = desk.document("shown").await;
+    desk.document("owed").await;
+    desk.ledger.published(&shown.id, Label::FIRST, desk.now()).await.unwrap();
+
+    let published = desk.ledger.published_documents(None, 10).await.unwrap();
+
+    let [one] = published.as_slice() else { unreachable!("one is shown: {published:?}") };
+    assert_eq!((one.document.as_str(), one.digest, one.size_bytes), ("shown", shown.head_digest, 4));
+    assert_eq!(desk.ledger.published_documents(Some(&shown.id), 10).await.unwrap(), []);
+}

@@ -7,7 +7,7 @@ use model::{DocumentId, InboxNumber};
 use rusqlite::{Connection, params};
 use serde_json::json;
 
-use super::audit::{Act, Actor, anchor_document, append};
+use super::audit::{Act, Actor, CompanyAct, anchor_document, append, append_company_act};
 use super::contents::{self, NewContent};
 use super::keys::{self, Asked, Sessions};
 use super::rows::{Stored, get, ms, optional};
@@ -189,7 +189,7 @@ fn undelete_document(
     let restored = connection
         .prepare_cached(
             "UPDATE documents SET deleted_ms = NULL, deleted_by = NULL, owes_since_ms = coalesce(owes_since_ms, ?2)
-             WHERE id = ?1 AND deleted_ms IS NOT NULL",
+             WHERE id = ?1 AND deleted_ms IS NOT NULL AND purged_ms IS NULL",
         )?
         .execute(params![document.as_str(), ms(at)])?;
     if restored > 0 {
@@ -223,10 +223,12 @@ fn settle_kept(connection: &Connection, number: u64, settling: &Settling<'_>) ->
             false => Err(LedgerError::not_found(format!("kept copy {number}"))),
         };
     };
-    if let Some(document) = document {
-        let (document, actor) = (&document.0, Actor::person(settling.who));
-        let details = json!({ "kept": number, "as": settling.as_what });
-        append(connection, &Act { document, at: settling.at, actor, action: "kept-copy-settled", details })?;
+    let (actor, at, action) = (Actor::person(settling.who), settling.at, "kept-copy-settled");
+    let details = json!({ "kept": number, "as": settling.as_what });
+    match &document {
+        Some(document) => append(connection, &Act { document: &document.0, at, actor, action, details })?,
+        // An orphan is the installation's.
+        None => append_company_act(connection, &CompanyAct { company: None, at, actor, action, details })?,
     }
     Ok(true)
 }

@@ -60,14 +60,19 @@ pub(super) fn commit_save(
         SaveKind::Final => Origin::Save,
         SaveKind::Checkpoint => Origin::ForceSave,
     };
+    let changes = named_changes(connection, save)?;
     let placing = Placing {
         document: &document,
         callback: &row.callback,
         blob: &compared.blob,
+        changes,
         origin,
         mark: &incoming.mark,
     };
     let committed = compared.told(place(connection, &placing, compared.ruling, save.at)?);
+    if let Some(changes) = changes.filter(|_| committed.label.is_none()) {
+        contents::perhaps_unneeded(connection, &changes.digest, save.at)?;
+    }
 
     if becomes_newest(&shared.guards, &key, &incoming) {
         keys::note_newest(connection, &row.callback.key, &incoming, save.at)?;
@@ -87,6 +92,16 @@ pub(super) fn commit_save(
         &End { committed: &committed, at: save.at, answered_at },
     )?;
     Ok(committed)
+}
+
+/// The record of changes, if rows may name it. A save never fails for it.
+fn named_changes<'a>(connection: &Connection, save: &'a PreparedSave) -> Result<Option<&'a BlobFacts>> {
+    let Some(changes) = &save.changes else { return Ok(None) };
+    match contents::name_blob(connection, changes, save.at) {
+        Ok(()) => Ok(Some(changes)),
+        Err(LedgerError::BlobGoing) => Ok(None),
+        Err(cause) => Err(cause),
+    }
 }
 
 /// A content that was compared with the head it is to replace.
@@ -170,6 +185,7 @@ pub(super) struct Placing<'a> {
     pub(super) document: &'a DocumentId,
     pub(super) callback: &'a Callback,
     pub(super) blob: &'a BlobFacts,
+    pub(super) changes: Option<&'a BlobFacts>,
     pub(super) origin: Origin,
     pub(super) mark: &'a SaveMark,
 }
@@ -247,6 +263,7 @@ fn add(connection: &Connection, placing: &Placing<'_>, label: Label, when: &When
             is_filed_beside: when.is_filed_beside,
             history: callback.history.as_deref(),
             server_version: callback.server_version.as_deref(),
+            changes: placing.changes,
         },
     )
 }

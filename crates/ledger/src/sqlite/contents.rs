@@ -9,22 +9,39 @@ use super::rows::{Stored, extent_text, label, ms, optional, optional_ms};
 use crate::documents::{Author, BlobFacts, Keeping};
 use crate::{LedgerError, Result};
 
-/// Names a blob, so that other rows may; refuses one that is just being swept.
+/// Names a blob, so that other rows may. Refuses one that is just being removed, or was removed after it was stored. One whose
+/// bytes were stored again after they were gone begins another life.
 pub(super) fn name_blob(connection: &Connection, blob: &BlobFacts, at: Timestamp) -> Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO blobs (digest, size_bytes, named_ms) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
         )?
         .execute(params![Stored(blob.digest), blob.size_bytes, ms(at)])?;
-    let (state, size_bytes): (String, u64) = connection
-        .prepare_cached("SELECT state, size_bytes FROM blobs WHERE digest = ?1")?
-        .query_row([Stored(blob.digest)], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    if state == "deleting" {
+    let (is_going, removals, size_bytes): (bool, u64, u64) = connection
+        .prepare_cached(
+            "SELECT state = 'deleting' AND removed_ms IS NULL, removals, size_bytes FROM blobs WHERE digest = ?1",
+        )?
+        .query_row([Stored(blob.digest)], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    if is_going || removals != blob.removals {
         return Err(LedgerError::BlobGoing);
     }
     if size_bytes != blob.size_bytes {
         return Err(LedgerError::damaged(format!("blob {} has two sizes", blob.digest)));
     }
+    connection
+        .prepare_cached(
+            "UPDATE blobs SET state = 'present', removed_ms = NULL, unneeded_ms = NULL
+             WHERE digest = ?1 AND (state <> 'present' OR unneeded_ms IS NOT NULL)",
+        )?
+        .execute([Stored(blob.digest)])?;
+    Ok(())
+}
+
+/// Perhaps nothing needs a blob any more: whoever removes bytes will look.
+pub(super) fn perhaps_unneeded(connection: &Connection, digest: &Digest, at: Timestamp) -> Result<()> {
+    connection
+        .prepare_cached("UPDATE blobs SET unneeded_ms = ?2 WHERE digest = ?1 AND state = 'present'")?
+        .execute(params![Stored(*digest), ms(at)])?;
     Ok(())
 }
 
@@ -43,6 +60,7 @@ pub(super) struct NewContent<'a> {
     pub(super) is_filed_beside: bool,
     pub(super) history: Option<&'a str>,
     pub(super) server_version: Option<&'a str>,
+    pub(super) changes: Option<&'a BlobFacts>,
 }
 
 impl<'a> NewContent<'a> {
@@ -66,6 +84,7 @@ impl<'a> NewContent<'a> {
             is_filed_beside: false,
             history: None,
             server_version: None,
+            changes: None,
         }
     }
 }
@@ -75,7 +94,8 @@ pub(super) fn add_content(connection: &Connection, new: &NewContent<'_>) -> Resu
         .prepare_cached(
             "INSERT INTO contents (document, version, checkpoint, origin, digest, file_type, flags, author_id,
              author_name, committed_ms, saved_ms, session_start_ms, key, inbox, is_filed_beside, history, server_version,
-             extent) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+             extent, changes_digest, changes_bytes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
         )?
         .execute(params![
             new.document.as_str(),
@@ -96,6 +116,8 @@ pub(super) fn add_content(connection: &Connection, new: &NewContent<'_>) -> Resu
             new.history,
             new.server_version,
             extent_text(new.blob.extent.as_ref()),
+            new.changes.map(|changes| Stored(changes.digest)),
+            new.changes.map(|changes| changes.size_bytes),
         ])?;
     if new.label.is_version() {
         connection
@@ -187,7 +209,7 @@ pub(super) fn kept_under_key(
     digest: &Digest,
 ) -> Result<Option<u64>> {
     let found = connection
-        .prepare_cached("SELECT number FROM kept WHERE key = ?1 AND digest = ?2 ORDER BY number LIMIT 1")?
+        .prepare_cached("SELECT number FROM kept WHERE key = ?1 AND digest = ?2 AND pruned_ms IS NULL ORDER BY number LIMIT 1")?
         .query_row(params![key.as_str(), Stored(*digest)], |row| row.get(0));
     optional(found)
 }

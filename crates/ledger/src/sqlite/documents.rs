@@ -121,7 +121,8 @@ fn create_document(connection: &Connection, new: &NewDocument) -> Result<Documen
     if !exists(connection, "SELECT 1 FROM projects WHERE company = ?1 AND id = ?2", place)? {
         return Err(LedgerError::not_found(format!("project `{}`", new.project)));
     }
-    if keys::is_known_document(connection, &new.id)? {
+    // The id of a purged document stays taken: its keys and its audit chain are for ever.
+    if exists(connection, "SELECT 1 FROM documents WHERE id = ?1", params![new.id.as_str()])? {
         return Err(LedgerError::AlreadyExists { what: format!("document `{}`", new.id) });
     }
     companies::refuse_over_quota(connection, &new.company, new.blob.size_bytes)?;
@@ -153,15 +154,17 @@ fn create_document(connection: &Connection, new: &NewDocument) -> Result<Documen
     find(connection, &new.id)?.ok_or_else(|| LedgerError::damaged("a document that was just written is gone"))
 }
 
-fn find(connection: &Connection, id: &DocumentId) -> Result<Option<Document>> {
-    let mut query = connection.prepare_cached(&format!("SELECT {DOCUMENT_COLUMNS} WHERE d.id = ?1"))?;
+pub(super) fn find(connection: &Connection, id: &DocumentId) -> Result<Option<Document>> {
+    let mut query = connection
+        .prepare_cached(&format!("SELECT {DOCUMENT_COLUMNS} WHERE d.id = ?1 AND d.purged_ms IS NULL"))?;
     optional(query.query_row([id.as_str()], document))
 }
 
 fn list(connection: &Connection, page: &DocumentPage) -> Result<Vec<Document>> {
     let deleted = if page.deleted { "IS NOT NULL" } else { "IS NULL" };
-    let mut query =
-        format!("SELECT {DOCUMENT_COLUMNS} WHERE d.company = ?1 AND d.id > ?2 AND d.deleted_ms {deleted}");
+    let mut query = format!(
+        "SELECT {DOCUMENT_COLUMNS} WHERE d.company = ?1 AND d.id > ?2 AND d.deleted_ms {deleted} AND d.purged_ms IS NULL"
+    );
     let after = page.after.as_ref().map_or("", DocumentId::as_str);
     let mut values: Vec<&dyn ToSql> = Vec::new();
     let company = page.company.as_str();
@@ -183,7 +186,7 @@ fn list_kept(connection: &Connection, page: &KeptPage) -> Result<Vec<KeptCopy>> 
         Whose::Nobody => ("?1 IS NULL AND k.document IS NULL", None),
     };
     let mut query = connection.prepare_cached(&format!(
-        "SELECT {KEPT_COLUMNS} WHERE {whose} AND (?2 IS NULL OR k.number < ?2)
+        "SELECT {KEPT_COLUMNS} WHERE {whose} AND (?2 IS NULL OR k.number < ?2) AND k.pruned_ms IS NULL
          ORDER BY k.number DESC LIMIT ?3"
     ))?;
     let values = params![document, page.before, page.limit];
@@ -191,10 +194,15 @@ fn list_kept(connection: &Connection, page: &KeptPage) -> Result<Vec<KeptCopy>> 
 }
 
 fn keep_unnamed(connection: &Connection, found: &UnnamedBlob) -> Result<Option<u64>> {
-    if exists(connection, "SELECT 1 FROM blobs WHERE digest = ?1", params![Stored(found.blob.digest)])? {
+    let named = "SELECT 1 FROM blobs WHERE digest = ?1 AND removed_ms IS NULL";
+    if exists(connection, named, params![Stored(found.blob.digest)])? {
         return Ok(None);
     }
     contents::name_blob(connection, &found.blob, found.at)?;
+    if found.is_record_of_changes {
+        contents::perhaps_unneeded(connection, &found.blob.digest, found.at)?;
+        return Ok(None);
+    }
     let document = match &found.document {
         Some(document) if keys::is_known_document(connection, document)? => Some(document),
         _ => None,

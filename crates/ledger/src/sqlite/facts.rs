@@ -51,7 +51,8 @@ fn runs_of(connection: &Connection, number: InboxNumber) -> Result<Option<u32>> 
 pub(super) fn bytes_kept_before(connection: &Connection, key: &EditorKey, digest: &Digest) -> Result<bool> {
     exists(
         connection,
-        "SELECT 1 FROM contents WHERE key = ?1 AND digest = ?2 UNION ALL SELECT 1 FROM kept WHERE key = ?1 AND digest = ?2",
+        "SELECT 1 FROM contents WHERE key = ?1 AND digest = ?2 AND pruned_ms IS NULL
+         UNION ALL SELECT 1 FROM kept WHERE key = ?1 AND digest = ?2 AND pruned_ms IS NULL",
         params![key.as_str(), Stored(*digest)],
     )
 }

@@ -123,6 +123,7 @@ fn commit_forgotten(
         document: &found.document,
         callback,
         blob: &compared.blob,
+        changes: None,
         origin: Origin::Recovered,
         mark: &mark,
     };

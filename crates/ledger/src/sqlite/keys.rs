@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::audit::{Act, Actor, append};
 use super::rows::{Stored, get, get_optional, label, ms, names, optional, optional_ms};
-use super::{Shared, SqliteLedger, facts, sessions};
+use super::{Shared, SqliteLedger, facts, history, sessions};
 use crate::keys::{
     KeyGrant, KeyRecord, KeyStandingNow, Knowledge, OpenGrant, OpenRequest, Presence, Retirement, ViewKey,
 };
@@ -29,7 +29,7 @@ impl Keys for SqliteLedger {
 
     async fn note_view_key(&self, view: &ViewKey) -> Result<()> {
         let view = view.clone();
-        self.write(move |connection, _| note_view_key(connection, &view)).await
+        self.write(move |connection, _| history::note_view_key(connection, &view)).await
     }
 
     async fn key(&self, key: &EditorKey) -> Result<Option<KeyRecord>> {
@@ -327,15 +327,15 @@ fn issue(
     Ok(OpenGrant::Granted(KeyGrant { key, base, base_digest, is_new: true, brings_back_stranded: false }))
 }
 
-struct NewKey<'a> {
-    key: &'a EditorKey,
-    document: &'a DocumentId,
-    mode: &'a str,
-    state: &'a str,
-    base: Option<(Label, Digest)>,
+pub(super) struct NewKey<'a> {
+    pub(super) key: &'a EditorKey,
+    pub(super) document: &'a DocumentId,
+    pub(super) mode: &'a str,
+    pub(super) state: &'a str,
+    pub(super) base: Option<(Label, Digest)>,
 }
 
-fn insert_key(connection: &Connection, new: &NewKey<'_>, at: Timestamp) -> Result<bool> {
+pub(super) fn insert_key(connection: &Connection, new: &NewKey<'_>, at: Timestamp) -> Result<bool> {
     let inserted = connection
         .prepare_cached(
             "INSERT INTO keys (key, document, mode, state, base_version, base_checkpoint, base_digest, issued_ms)
@@ -354,15 +354,9 @@ fn insert_key(connection: &Connection, new: &NewKey<'_>, at: Timestamp) -> Resul
     Ok(inserted > 0)
 }
 
-fn note_view_key(connection: &Connection, view: &ViewKey) -> Result<()> {
-    let base = Some((view.base, view.base_digest));
-    // A view key never has a session that saves; were one to come, it must not touch the head.
-    let new = NewKey { key: &view.key, document: &view.document, mode: "view", state: "retired", base };
-    insert_key(connection, &new, view.at).map(drop)
-}
-
 pub(super) fn is_known_document(connection: &Connection, document: &DocumentId) -> Result<bool> {
-    facts::exists(connection, "SELECT 1 FROM documents WHERE id = ?1", params![document.as_str()])
+    let query = "SELECT 1 FROM documents WHERE id = ?1 AND purged_ms IS NULL";
+    facts::exists(connection, query, params![document.as_str()])
 }
 
 /// A key of a history this ledger does not have (a restored backup): known from now on, its saves are kept aside.

@@ -18,6 +18,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0007_shares", include_str!("../../migrations/sqlite/0007_shares.sql")),
     ("0008_sessions", include_str!("../../migrations/sqlite/0008_sessions.sql")),
     ("0009_operations", include_str!("../../migrations/sqlite/0009_operations.sql")),
+    ("0010_history", include_str!("../../migrations/sqlite/0010_history.sql")),
 ];
 
 pub(super) fn migrate(connection: &Connection) -> Result<()> {

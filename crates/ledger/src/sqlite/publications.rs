@@ -2,23 +2,24 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use model::names::FileName;
 use model::saves::ConflictReason;
 use model::versions::Origin;
 use model::{CompanyId, Digest, DocumentId, Label, ProjectId};
 use rusqlite::{Connection, Row, params};
 use serde_json::json;
 
-use super::SqliteLedger;
 use super::audit::{Act, Actor, append};
 use super::contents::{self, NewContent, NewKept};
 use super::facts::exists;
 use super::rows::{Stored, get, get_optional, id, label, ms, optional};
+use super::{SqliteLedger, history};
 use crate::documents::{Author, Keeping};
-use crate::publications::{ExternalChange, Owed, PublishedNow};
+use crate::publications::{ExternalChange, Owed, Published, PublishedNow};
 use crate::{Publications, Result};
 
 const OWED: &str = "
-    SELECT d.id, d.company, d.project, d.name, d.head_version, d.head_checkpoint, d.head_digest, c.committed_ms,
+    SELECT d.id, d.company, d.project, d.name, d.shown_name, d.head_version, d.head_checkpoint, d.head_digest, c.committed_ms,
            d.deleted_ms, d.published_version, d.published_checkpoint, d.published_ms, p.committed_ms AS published_committed_ms
     FROM documents d
     JOIN contents c ON c.document = d.id AND c.version = d.head_version AND c.checkpoint = d.head_checkpoint
@@ -53,7 +54,7 @@ impl Publications for SqliteLedger {
                 .prepare_cached(
                     "UPDATE documents SET published_version = ?2, published_checkpoint = ?3, published_ms = ?4,
                      owes_since_ms = CASE WHEN head_version = ?2 AND head_checkpoint = ?3 AND deleted_ms IS NULL
-                                     THEN NULL ELSE owes_since_ms END
+                                          AND shown_name IS NULL THEN NULL ELSE owes_since_ms END
                      WHERE id = ?1",
                 )?
                 .execute(params![document.as_str(), label.version, label.checkpoint, ms(at)])?;
@@ -62,13 +63,18 @@ impl Publications for SqliteLedger {
         .await
     }
 
+    async fn shown_under(&self, document: &DocumentId, name: &FileName) -> Result<()> {
+        let (document, name) = (document.clone(), name.clone());
+        self.write(move |connection, _| history::shown_under(connection, &document, &name)).await
+    }
+
     async fn withdrawn(&self, document: &DocumentId, _at: Timestamp) -> Result<()> {
         let document = document.clone();
         self.write(move |connection, _| {
             connection
                 .prepare_cached(
                     "UPDATE documents SET published_version = NULL, published_checkpoint = NULL, published_ms = NULL,
-                     owes_since_ms = CASE WHEN deleted_ms IS NULL THEN owes_since_ms END WHERE id = ?1",
+                     shown_name = NULL, owes_since_ms = CASE WHEN deleted_ms IS NULL THEN owes_since_ms END WHERE id = ?1",
                 )?
                 .execute([document.as_str()])?;
             Ok(())
@@ -81,8 +87,8 @@ impl Publications for SqliteLedger {
         self.read(move |connection| {
             exists(
                 connection,
-                "SELECT 1 FROM contents WHERE digest = ?2 AND document = ?1
-                 UNION ALL SELECT 1 FROM kept WHERE digest = ?2 AND document = ?1",
+                "SELECT 1 FROM contents WHERE digest = ?2 AND document = ?1 AND pruned_ms IS NULL
+                 UNION ALL SELECT 1 FROM kept WHERE digest = ?2 AND document = ?1 AND pruned_ms IS NULL",
                 params![document.as_str(), Stored(digest)],
             )
         })
@@ -92,6 +98,20 @@ impl Publications for SqliteLedger {
     async fn take_in_external(&self, change: &ExternalChange) -> Result<Option<u64>> {
         let change = change.clone();
         self.write(move |connection, _| take_in_external(connection, &change)).await
+    }
+
+    async fn published_documents(&self, after: Option<&DocumentId>, limit: u32) -> Result<Vec<Published>> {
+        let after = after.map_or_else(String::new, ToString::to_string);
+        self.read(move |connection| {
+            let mut query = connection.prepare_cached(
+                "SELECT d.id, d.company, d.project, d.name, d.head_digest, b.size_bytes, d.published_ms
+                 FROM documents d JOIN blobs b ON b.digest = d.head_digest
+                 WHERE d.id > ?1 AND d.owes_since_ms IS NULL AND d.published_ms IS NOT NULL AND d.deleted_ms IS NULL
+                 ORDER BY d.id LIMIT ?2",
+            )?;
+            Ok(query.query_map(params![after, limit], published)?.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
     }
 
     async fn owe_publication(&self, document: &DocumentId, at: Timestamp) -> Result<()> {
@@ -108,6 +128,18 @@ impl Publications for SqliteLedger {
     }
 }
 
+fn published(row: &Row<'_>) -> rusqlite::Result<Published> {
+    Ok(Published {
+        document: get(row, "id")?,
+        company: id(row, "company", CompanyId::parse)?,
+        project: id(row, "project", ProjectId::parse)?,
+        name: get(row, "name")?,
+        digest: get(row, "head_digest")?,
+        size_bytes: row.get("size_bytes")?,
+        published_at: get(row, "published_ms")?,
+    })
+}
+
 fn owed(row: &Row<'_>) -> rusqlite::Result<Owed> {
     let published = match get_optional::<Timestamp>(row, "published_committed_ms")? {
         Some(committed_at) => Some(PublishedNow {
@@ -122,6 +154,7 @@ fn owed(row: &Row<'_>) -> rusqlite::Result<Owed> {
         company: id(row, "company", CompanyId::parse)?,
         project: id(row, "project", ProjectId::parse)?,
         name: get(row, "name")?,
+        old_name: get_optional(row, "shown_name")?,
         label: label(row, "head_version", "head_checkpoint")?,
         digest: get(row, "head_digest")?,
         committed_at: get(row, "committed_ms")?,

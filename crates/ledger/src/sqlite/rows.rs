@@ -11,6 +11,7 @@ use rusqlite::Row;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Value, ValueRef};
 
 use crate::documents::{Author, BlobFacts, Content, Document, Keeping, KeptCopy};
+use crate::trail::BlobRecord;
 use crate::{LedgerError, Result};
 
 /// A value as it is stored; the wrapper keeps SQL out of `model`.
@@ -148,8 +149,8 @@ pub(super) fn names(text: &str) -> Vec<String> {
 
 pub(super) const CONTENT_COLUMNS: &str = "
     c.version, c.checkpoint, c.origin, c.digest, b.size_bytes, c.file_type, c.flags, c.extent, c.author_id, c.author_name,
-    c.committed_ms, c.saved_ms, c.key, c.inbox, c.is_filed_beside, c.history, c.server_version
-    FROM contents c JOIN blobs b ON b.digest = c.digest";
+    c.committed_ms, c.saved_ms, c.key, c.inbox, c.is_filed_beside, c.history, c.server_version, c.changes_digest, c.changes_bytes,
+    c.pruned_ms, b.removals FROM contents c JOIN blobs b ON b.digest = c.digest";
 
 pub(super) fn content(row: &Row<'_>) -> rusqlite::Result<Content> {
     let origin: String = row.get("origin")?;
@@ -165,12 +166,14 @@ pub(super) fn content(row: &Row<'_>) -> rusqlite::Result<Content> {
         is_filed_beside: row.get("is_filed_beside")?,
         history: row.get("history")?,
         server_version: row.get("server_version")?,
+        changes: get_optional(row, "changes_digest")?.zip(row.get("changes_bytes")?),
+        pruned_at: get_optional(row, "pruned_ms")?,
     })
 }
 
 pub(super) const KEPT_COLUMNS: &str = "
     k.number, k.document, k.kind, k.reason, k.digest, b.size_bytes, k.file_type, k.flags, k.extent, k.author_id, k.author_name,
-    k.kept_ms, k.key, k.inbox, k.settled_ms, k.settled_as
+    k.kept_ms, k.key, k.inbox, k.settled_ms, k.settled_as, k.pruned_ms, b.removals
     FROM kept k JOIN blobs b ON b.digest = k.digest";
 
 pub(super) fn kept(row: &Row<'_>) -> rusqlite::Result<KeptCopy> {
@@ -185,6 +188,7 @@ pub(super) fn kept(row: &Row<'_>) -> rusqlite::Result<KeptCopy> {
         author: author(row)?,
         kept_at: get(row, "kept_ms")?,
         settled: get_optional(row, "settled_ms")?.zip(row.get("settled_as")?),
+        pruned_at: get_optional(row, "pruned_ms")?,
     })
 }
 
@@ -195,6 +199,7 @@ fn blob(row: &Row<'_>) -> rusqlite::Result<BlobFacts> {
         file_type: row.get("file_type")?,
         flags: row.get("flags")?,
         extent: extent(row)?,
+        removals: row.get("removals")?,
     })
 }
 
@@ -211,6 +216,15 @@ pub(super) fn extent_text(extent: Option<&Extent>) -> Option<String> {
 
 fn author(row: &Row<'_>) -> rusqlite::Result<Author> {
     Ok(Author::new(row.get::<_, String>("author_id")?, row.get::<_, String>("author_name")?))
+}
+
+/// A blob, as the walk over everything sees it.
+pub(super) fn blob_record(row: &Row<'_>) -> rusqlite::Result<BlobRecord> {
+    Ok(BlobRecord {
+        digest: get(row, "digest")?,
+        size_bytes: row.get("size_bytes")?,
+        is_going: row.get::<_, String>("state")? == "deleting",
+    })
 }
 
 /// A lookup that may find nothing.

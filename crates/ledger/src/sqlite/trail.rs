@@ -6,7 +6,7 @@ use model::audit::Entry;
 use model::{CompanyId, Digest, DocumentId, Label};
 use rusqlite::{Connection, params};
 
-use super::rows::{Stored, get, ms};
+use super::rows::{self, Stored, get, ms};
 use super::{SqliteLedger, acts, audit};
 use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
 use crate::{Result, Trail};
@@ -61,8 +61,9 @@ impl Trail for SqliteLedger {
     async fn document_ids(&self, after: Option<&DocumentId>, limit: u32) -> Result<Vec<DocumentId>> {
         let after = after.map_or_else(String::new, ToString::to_string);
         self.read(move |connection| {
-            let mut query =
-                connection.prepare_cached("SELECT id FROM documents WHERE id > ?1 ORDER BY id LIMIT ?2")?;
+            let mut query = connection.prepare_cached(
+                "SELECT id FROM documents WHERE id > ?1 AND purged_ms IS NULL ORDER BY id LIMIT ?2",
+            )?;
             Ok(query
                 .query_map(params![after, limit], |row| get(row, "id"))?
                 .collect::<rusqlite::Result<_>>()?)
@@ -90,12 +91,19 @@ impl Trail for SqliteLedger {
             let count =
                 |query: &str| connection.prepare_cached(query)?.query_row([], |row| row.get::<_, u64>(0));
             Ok(Totals {
-                documents: count("SELECT count(*) FROM documents")?,
-                versions: count("SELECT count(*) FROM contents WHERE checkpoint = 0")?,
-                checkpoints: count("SELECT count(*) FROM contents WHERE checkpoint > 0")?,
-                conflicts: count("SELECT count(*) FROM kept WHERE kind = 'conflict'")?,
-                quarantined: count("SELECT count(*) FROM kept WHERE kind = 'quarantine'")?,
-                orphans: count("SELECT count(*) FROM kept WHERE kind = 'orphan'")?,
+                documents: count("SELECT count(*) FROM documents WHERE purged_ms IS NULL")?,
+                versions: count("SELECT count(*) FROM contents WHERE checkpoint = 0 AND pruned_ms IS NULL")?,
+                checkpoints: count(
+                    "SELECT count(*) FROM contents WHERE checkpoint > 0 AND pruned_ms IS NULL",
+                )?,
+                conflicts: count("SELECT count(*) FROM kept WHERE kind = 'conflict' AND pruned_ms IS NULL")?,
+                quarantined: count(
+                    "SELECT count(*) FROM kept WHERE kind = 'quarantine' AND pruned_ms IS NULL",
+                )?,
+                orphans: count("SELECT count(*) FROM kept WHERE kind = 'orphan' AND pruned_ms IS NULL")?,
+                deleted_documents: count(
+                    "SELECT count(*) FROM documents WHERE deleted_ms IS NOT NULL AND purged_ms IS NULL",
+                )?,
                 open_saves: count("SELECT count(*) FROM inbox WHERE outcome IS NULL")?,
                 live_keys: count("SELECT count(*) FROM keys WHERE state = 'live' AND mode = 'edit'")?,
                 owed_publications: count("SELECT count(*) FROM documents WHERE owes_since_ms IS NOT NULL")?,
@@ -107,17 +115,15 @@ impl Trail for SqliteLedger {
 
 pub(super) fn blobs(connection: &Connection, after: Option<Digest>, limit: u32) -> Result<Vec<BlobRecord>> {
     let mut query = connection.prepare_cached(
-        "SELECT digest, size_bytes FROM blobs WHERE state = 'present' AND (?1 IS NULL OR digest > ?1)
+        "SELECT digest, size_bytes, state FROM blobs WHERE removed_ms IS NULL AND (?1 IS NULL OR digest > ?1)
          ORDER BY digest LIMIT ?2",
     )?;
-    let rows = query.query_map(params![after.map(Stored), limit], |row| {
-        Ok(BlobRecord { digest: get(row, "digest")?, size_bytes: row.get("size_bytes")? })
-    })?;
+    let rows = query.query_map(params![after.map(Stored), limit], rows::blob_record)?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 /// What no row may say. Each query returns one sentence per violation.
-const CHECKS: [(&str, &str); 12] = [
+const CHECKS: [(&str, &str); 13] = [
     ("database", "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'"),
     ("references", "SELECT 'a row of ' || \"table\" || ' names a missing row of ' || parent FROM pragma_foreign_key_check"),
     (
@@ -141,7 +147,17 @@ const CHECKS: [(&str, &str); 12] = [
     (
         "blob-named",
         "SELECT 'a blob being removed is still named' FROM blobs b WHERE b.state = 'deleting' AND
-         (EXISTS (SELECT 1 FROM contents c WHERE c.digest = b.digest) OR EXISTS (SELECT 1 FROM kept k WHERE k.digest = b.digest))",
+         (EXISTS (SELECT 1 FROM contents c WHERE c.digest = b.digest AND c.pruned_ms IS NULL)
+          OR EXISTS (SELECT 1 FROM contents c WHERE c.changes_digest = b.digest AND c.pruned_ms IS NULL)
+          OR EXISTS (SELECT 1 FROM kept k WHERE k.digest = b.digest AND k.pruned_ms IS NULL))",
+    ),
+    (
+        "in-use-is-kept",
+        "SELECT 'document ' || c.document || ': content ' || c.version || '.' || c.checkpoint || ' is in use and was let go' FROM contents c
+         JOIN documents d ON d.id = c.document AND d.purged_ms IS NULL WHERE c.pruned_ms IS NOT NULL
+         AND ((c.version, c.checkpoint) = (d.head_version, d.head_checkpoint) OR EXISTS (SELECT 1 FROM keys k
+              WHERE k.document = d.id AND k.state = 'live' AND k.mode = 'edit'
+              AND (k.base_version, k.base_checkpoint) = (c.version, c.checkpoint)))",
     ),
     (
         "answered-is-kept",
@@ -164,7 +180,7 @@ const CHECKS: [(&str, &str); 12] = [
         "SELECT 'company ' || c.id || ': it is counted to have ' || c.documents || ' documents and ' || c.head_bytes || ' bytes'
          FROM companies c WHERE (c.documents, c.head_bytes) IS NOT
            (SELECT count(*), coalesce(sum(b.size_bytes), 0) FROM documents d JOIN blobs b ON b.digest = d.head_digest
-            WHERE d.company = c.id)",
+            WHERE d.company = c.id AND d.purged_ms IS NULL)",
     ),
     (
         "share-uses",

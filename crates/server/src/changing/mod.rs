@@ -5,14 +5,16 @@
 //! Rule and change are one transaction there, so that a change and an opening cannot cross.
 //!
 //! Guarantees: nothing is lost: what stood before stays in the history, and what people save later is kept. Does not do:
-//! downloads that wait for what people just typed ([`download`] does).
+//! downloads that wait for what people just typed ([`download`] does), names ([`rename`]).
 
 mod download;
+mod rename;
 
 #[cfg(test)]
 mod tests;
 
 pub use download::{Downloaded, Freshness, download};
+pub use rename::rename;
 
 use download::freshen;
 
@@ -33,7 +35,7 @@ use vault::{Sidecar, Spooled};
 
 use crate::app::App;
 use crate::editors::ask_to_leave;
-use crate::incoming::{CheckError, UploadError, check, spool_upload};
+use crate::incoming::{self, CheckError, StoreError, UploadError, check, spool_upload};
 use crate::patience::{quiet_after, settled};
 
 /// Why a document was not changed.
@@ -57,6 +59,9 @@ pub enum ChangeError {
         /// The head.
         head: Digest,
     },
+    /// The name is not allowed.
+    #[error("the name is not allowed: {0}")]
+    Name(#[from] model::names::NameRefused),
     /// No such content.
     #[error("there is no such content")]
     NotFound,
@@ -124,9 +129,9 @@ async fn store(
     if let Some(reason) = checked.refusal.take() {
         return Err(ChangeError::NotWhole { reason });
     }
-    app.vault.put(&spooled, &Sidecar::Brought { document: document.id.clone() }).await?;
+    let life = incoming::store(&app, &spooled, &Sidecar::Brought { document: document.id.clone() }).await?;
     steps::reached("change.stored");
-    put(&app, &document.id, changer, (checked.facts(&spooled), ChangeSource::Upload)).await
+    put(&app, &document.id, changer, (checked.facts(&spooled, life), ChangeSource::Upload)).await
 }
 
 /// Makes an earlier content the head again, as a new version.
@@ -136,7 +141,8 @@ pub async fn restore(
     label: Label,
     changer: Changer,
 ) -> Result<Label, ChangeError> {
-    let content = app.ledger.content(document, label).await?.ok_or(ChangeError::NotFound)?;
+    let content = app.ledger.content(document, label).await?.filter(|content| content.pruned_at.is_none());
+    let content = content.ok_or(ChangeError::NotFound)?;
     let inside = match changer.editors {
         EditorsInside::Refuse => None,
         EditorsInside::RetireTheirKey => {
@@ -161,7 +167,8 @@ pub async fn use_kept(
     changer: Changer,
 ) -> Result<Label, ChangeError> {
     let copy = app.ledger.kept_copy(number).await?;
-    let copy = copy.filter(|copy| copy.document.as_ref() == Some(document)).ok_or(ChangeError::NotFound)?;
+    let copy = copy.filter(|copy| copy.document.as_ref() == Some(document) && copy.pruned_at.is_none());
+    let copy = copy.ok_or(ChangeError::NotFound)?;
     if matches!(copy.keeping, Keeping::Quarantine(_)) {
         let reason = format!("it is in quarantine: {}", copy.keeping.reason());
         return Err(ChangeError::NotWhole { reason });
@@ -176,7 +183,7 @@ async fn put(
     (blob, from): (BlobFacts, ChangeSource),
 ) -> Result<Label, ChangeError> {
     let Changer { who, expected_head, editors } = changer;
-    let wish = Wish::Put { blob, from, expected_head, editors };
+    let wish = Wish::Put { blob: Box::new(blob), from, expected_head, editors };
     let label = when_nobody_edits(app, (document, &who), &wish).await?;
     tracing::info!(document.id = %document, "content {label} of document {document} was put by {}", who.id);
     Ok(label)
@@ -198,7 +205,7 @@ pub async fn undelete(app: &Arc<App>, document: &DocumentId, who: &Author) -> Re
 
 /// What somebody wants to happen past the editors.
 enum Wish {
-    Put { blob: BlobFacts, from: ChangeSource, expected_head: Option<Digest>, editors: EditorsInside },
+    Put { blob: Box<BlobFacts>, from: ChangeSource, expected_head: Option<Digest>, editors: EditorsInside },
     Delete,
 }
 
@@ -206,7 +213,7 @@ impl Wish {
     async fn ask(&self, app: &App, request: ChangeRequest) -> Result<ChangeOutcome, LedgerError> {
         match self {
             Self::Put { blob, from, expected_head, editors } => {
-                let (blob, from) = (blob.clone(), *from);
+                let (blob, from) = (BlobFacts::clone(blob), *from);
                 let (expected_head, editors) = (*expected_head, *editors);
                 app.ledger.put_version(&HeadChange { request, blob, from, expected_head, editors }).await
             }
@@ -264,6 +271,15 @@ impl From<UploadError> for ChangeError {
             UploadError::BrokenOff => Self::BrokenOff,
             UploadError::NoRoom => Self::NoRoom,
             UploadError::Spool(cause) => Self::Store(cause),
+        }
+    }
+}
+
+impl From<StoreError> for ChangeError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Ledger(cause) => Self::Ledger(cause),
+            StoreError::Vault(cause) => Self::Store(cause),
         }
     }
 }

@@ -11,6 +11,7 @@ mod drain;
 mod lanes;
 mod progress;
 mod project;
+mod prune;
 mod repair;
 mod restore;
 mod serve;
@@ -74,6 +75,8 @@ enum Command {
     Sessions(sessions::Arguments),
     /// Have everything that is being typed saved, and say when it is safe to restart.
     Drain(drain::Arguments),
+    /// Let go of what the retention policy does not keep, or say what would go. With the service running it does it itself.
+    Prune(prune::Arguments),
     /// Make, list, rename and limit companies. May run beside the service.
     Company(company::Arguments),
     /// Make, list and rename projects. May run beside the service.
@@ -122,6 +125,7 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Lanes(arguments)) => lanes::run(load(file)?, arguments).await,
         Some(Command::Sessions(arguments)) => sessions::run(load(file)?, arguments).await,
         Some(Command::Drain(arguments)) => drain::run(load(file)?, arguments).await,
+        Some(Command::Prune(arguments)) => prune::run(load(file)?, arguments).await,
         Some(Command::Company(arguments)) => company::run(load(file)?, arguments).await,
         Some(Command::Project(arguments)) => project::run(load(file)?, arguments).await,
         Some(Command::Token(arguments)) => token::run(load(file)?, arguments).await,

@@ -115,18 +115,22 @@ pub async fn compare(
 async fn before(app: &App, document: &Document, to: Which) -> Result<Which, CompareError> {
     let Which::Version(label) = to else { return Ok(Which::Version(document.head)) };
     let contents = app.ledger.contents(&document.id).await?;
-    let older = contents.iter().filter(|content| content.label < label && !content.is_filed_beside);
+    let older = contents
+        .iter()
+        .filter(|content| content.label < label && !content.is_filed_beside && content.pruned_at.is_none());
     Ok(Which::Version(older.map(|content| content.label).max().unwrap_or(label)))
 }
 
 async fn find(app: &App, document: &Document, which: Which) -> Result<Digest, CompareError> {
     let digest = match which {
         Which::Version(label) => {
-            app.ledger.content(&document.id, label).await?.map(|content| content.blob.digest)
+            let content = app.ledger.content(&document.id, label).await?;
+            content.filter(|content| content.pruned_at.is_none()).map(|content| content.blob.digest)
         }
         Which::Kept(number) => {
             let copy = app.ledger.kept_copy(number).await?;
-            let copy = copy.filter(|copy| copy.document.as_ref() == Some(&document.id));
+            let copy =
+                copy.filter(|copy| copy.document.as_ref() == Some(&document.id) && copy.pruned_at.is_none());
             copy.map(|copy| copy.blob.digest)
         }
     };

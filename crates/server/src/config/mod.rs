@@ -8,6 +8,7 @@
 
 mod generated;
 mod reader;
+mod retention;
 mod secret;
 mod sections;
 mod webhooks;
@@ -22,6 +23,7 @@ use jiff::SignedDuration;
 use model::Environment;
 use model::checking::Policy;
 use model::disk::Marks;
+use model::retention::Retention;
 use url::Url;
 
 use crate::callers::Checks;
@@ -59,6 +61,8 @@ pub struct Config {
     pub recovering: Recovering,
     /// How sessions are looked after.
     pub sessions: Sessions,
+    /// What is kept, and for how long.
+    pub retention: Retention,
     /// How the service stops.
     pub stopping: Stopping,
     /// How much room is kept back on the disk.
@@ -273,6 +277,7 @@ struct Partial {
     checking: Policy,
     recovering: Recovering,
     sessions: Sessions,
+    retention: Retention,
     stopping: Stopping,
     disk: Marks,
     webhooks: Vec<Webhook>,
@@ -299,6 +304,7 @@ impl Partial {
                 ),
             },
             sessions: read_sessions(&mut reader.section("sessions")),
+            retention: retention::read(&mut reader.section("retention")),
             stopping: read_stopping(&mut reader.section("stopping")),
             disk: read_disk(&mut reader.section("disk")),
             webhooks: Vec::new(),
@@ -330,11 +336,13 @@ impl Partial {
             },
             server,
             api: Api { secrets: api_secrets, jwks: self.api.0, checks: self.api.1 },
-            opening: self.opening,
+            opening: self.opening.clone(),
             saving: self.saving,
             checking: Arc::new(self.checking),
             recovering: self.recovering,
             sessions: self.sessions,
+            // A link may be used for as long as its token counts, and a little longer by somebody else's clock.
+            retention: Retention { links: retention::links(&self.opening), ..self.retention },
             stopping: self.stopping,
             disk: self.disk,
             webhooks: self.webhooks,

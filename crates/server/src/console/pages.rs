@@ -159,7 +159,11 @@ async fn document(
     let may_edit = may(&session.0, Permission::Edit, &document.company);
     render(&DocumentPageView {
         user: session.0.name,
-        versions: contents.into_iter().map(|content| version_row(content, &document)).collect(),
+        versions: contents
+            .into_iter()
+            .filter(|content| content.pruned_at.is_none())
+            .map(|content| version_row(content, &document))
+            .collect(),
         kept: kept.into_iter().map(kept_row).collect(),
         document: row(document, may_edit),
     })

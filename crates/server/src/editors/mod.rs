@@ -19,6 +19,14 @@ use vault::{Spool, Spooled};
 pub trait DocumentServer: Send + Sync {
     /// Fetches a result into the spool: whole, or not at all.
     async fn fetch(&self, link: &str, spool: &Spool) -> Result<Spooled, FetchError>;
+    /// The same for what is only worth so many bytes.
+    async fn fetch_at_most(&self, wanted: &Wanted<'_>, spool: &Spool) -> Result<Spooled, FetchError> {
+        let fetched = self.fetch(wanted.link, spool).await?;
+        let limit_bytes = wanted.bytes_max;
+        if fetched.size_bytes > limit_bytes { Err(FetchError::TooLarge { limit_bytes }) } else { Ok(fetched) }
+    }
+    /// The same for a link that somebody's browser gave us, and not the server itself: it must lead to a result of the server.
+    async fn fetch_for_browser(&self, wanted: &Wanted<'_>, spool: &Spool) -> Result<Spooled, FetchError>;
     /// What it knows of a key.
     async fn knowledge_of(&self, key: &EditorKey) -> ServerKnowledge;
     /// The keys it keeps forgotten files under.
@@ -31,6 +39,8 @@ pub trait DocumentServer: Send + Sync {
     async fn drop_users(&self, key: &EditorKey, users: &[String]) -> Result<(), CommandError>;
     /// Asks it to save what is being typed. Accepted is no promise: the save comes with a callback that carries the word.
     async fn force_save(&self, key: &EditorKey, word: &str) -> Result<ForceSave, CommandError>;
+    /// Tells those who have a key open that its document has another name.
+    async fn rename(&self, key: &EditorKey, title: &str) -> Result<(), CommandError>;
     /// Its version, by a command that proves the shared secret.
     async fn version(&self) -> Result<String, CommandError>;
 }
@@ -44,6 +54,15 @@ pub(crate) fn ask_to_leave(editor: &Arc<dyn DocumentServer>, key: EditorKey, use
             tracing::warn!(error = %cause, "users of a retired key could not be dropped");
         }
     });
+}
+
+/// Something to be fetched.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Where it lies.
+    pub link: &'a str,
+    /// The largest that is taken.
+    pub bytes_max: u64,
 }
 
 /// What a Document Server says when it is asked to save.

@@ -19,8 +19,10 @@ use uuid::Uuid;
 
 use crate::changing::ChangeError;
 use crate::comparing::CompareError;
+use crate::editors::FetchError;
 use crate::editors::onlyoffice::{CallbackRefused, TokenRefused};
 use crate::opening::{OpenError, StreamRefused};
+use crate::pruning::PruneError;
 use crate::saving::Reply;
 use crate::sharing::ShareError;
 use crate::telemetry::report;
@@ -254,6 +256,7 @@ impl From<ChangeError> for Problem {
                 "Read it again, look at what changed, and send your change with its ETag.",
             ),
             ChangeError::NotFound => Self::not_found(),
+            ChangeError::Name(refused) => Self::name(refused),
             ChangeError::NotWhole { reason } => OpenError::NotWhole { reason }.into(),
             ChangeError::TooLarge { limit_bytes } => Self::too_large(limit_bytes),
             ChangeError::BrokenOff => OpenError::BrokenOff.into(),
@@ -306,6 +309,7 @@ impl From<OpenError> for Problem {
             OpenError::TooLarge { limit_bytes } => Self::too_large(limit_bytes),
             OpenError::BrokenOff => Self::bad_request("The upload broke off."),
             OpenError::NoRoom => Self::no_room(),
+            OpenError::Fetch(cause) => cause.into(),
             OpenError::Stream(refused) => refused.into(),
             OpenError::Check(cause) => Self::store(&cause),
             OpenError::Ledger(cause) => Self::store(&cause),
@@ -363,6 +367,20 @@ impl From<StreamRefused> for Problem {
     }
 }
 
+impl From<FetchError> for Problem {
+    /// What somebody's browser sent us to fetch; nothing was changed.
+    fn from(error: FetchError) -> Self {
+        match error {
+            FetchError::TooLarge { limit_bytes } => Self::too_large(limit_bytes),
+            FetchError::Spool(cause) => Self::store(&cause),
+            FetchError::Broken { .. } => Self::unavailable("The Document Server did not deliver the file."),
+            FetchError::Gone { .. } | FetchError::NotTheFile { .. } | FetchError::BadLink { .. } => {
+                Self::bad_request("The link does not lead to a file of the Document Server, or not any more.")
+            }
+        }
+    }
+}
+
 impl From<CompareError> for Problem {
     fn from(error: CompareError) -> Self {
         match error {
@@ -378,6 +396,12 @@ impl From<CompareError> for Problem {
             CompareError::Vault(cause) => Self::store(&cause),
             CompareError::Interrupted => Self::unavailable("The comparison was interrupted."),
         }
+    }
+}
+
+impl From<PruneError> for Problem {
+    fn from(error: PruneError) -> Self {
+        Self::store(&error)
     }
 }
 

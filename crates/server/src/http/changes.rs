@@ -1,4 +1,5 @@
-//! Changes past the editors over HTTP: replace, restore, use or dismiss a kept copy, delete, take that back; and downloads.
+//! Changes past the editors over HTTP: replace, restore, rename, save as, use or dismiss a kept copy, delete, take that back; and
+//! downloads.
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use ledger::changes::EditorsInside;
 use ledger::documents::{Author, Document};
 use model::access::Permission;
+use model::names::FileName;
 use model::{Digest, DocumentId, Label};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -20,7 +22,8 @@ use super::caller::Session;
 use super::documents::DocumentView;
 use super::extract::{JsonBody, PathOf};
 use crate::app::App;
-use crate::changing::{Changer, delete, download, replace, restore, undelete, use_kept};
+use crate::changing::{Changer, delete, download, rename, replace, restore, undelete, use_kept};
+use crate::opening::{SaveAs, save_as};
 
 /// The head, after what people are typing was saved.
 ///
@@ -157,7 +160,7 @@ pub(super) async fn use_kept_copy(
     shown(&app, &document.id).await
 }
 
-/// Says that a kept copy is not needed. Its bytes stay.
+/// Says that a kept copy is not needed. Its bytes stay until the retention policy lets them go.
 #[utoipa::path(post, path = "/api/v1/documents/{document}/kept/{number}/dismiss", tag = "documents", security(("bearer" = [])),
     params(("document" = String, Path), ("number" = u64, Path)),
     responses((status = 204), (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
@@ -167,11 +170,86 @@ pub(super) async fn dismiss_kept_copy(
     session: Session,
     PathOf((document, number)): PathOf<(String, u64)>,
 ) -> Result<StatusCode, Problem> {
-    let document = session.document(&app, &document, Permission::Restore).await?;
+    // Also of a deleted document: it is not purged while a copy waits for a person's word.
+    let document = session.document_or_deleted(&app, &document, Permission::Restore).await?;
     let copy = app.ledger.kept_copy(number).await?;
     copy.filter(|copy| copy.document.as_ref() == Some(&document.id)).ok_or_else(Problem::not_found)?;
     app.ledger.dismiss_kept(number, &session.author(), app.now()).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// A new name.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RenameWish {
+    /// The file name. Its extension stays what it was, whatever is given.
+    #[schema(example = "letter.docx")]
+    name: String,
+}
+
+/// Gives a document another name. Whoever is editing sees it at once; the published file follows.
+#[utoipa::path(post, path = "/api/v1/documents/{document}/rename", tag = "documents", security(("bearer" = [])),
+    params(("document" = String, Path)), request_body = RenameWish,
+    responses((status = 200, body = DocumentView),
+        (status = 400, description = "DOC_007: the name is not allowed", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(super) async fn rename_document(
+    State(app): State<Arc<App>>,
+    session: Session,
+    PathOf(document): PathOf<String>,
+    JsonBody(wish): JsonBody<RenameWish>,
+) -> Result<Json<DocumentView>, Problem> {
+    let document = session.document(&app, &document, Permission::Edit).await?;
+    Ok(Json(rename(&app, &document, &wish.name, session.author()).await?.into()))
+}
+
+/// What the editor made of a document (`onRequestSaveAs`).
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SaveAsWish {
+    /// Where the Document Server put the file.
+    url: String,
+    /// The name of the new document.
+    #[schema(example = "report.pdf")]
+    title: String,
+    /// Its type: the extension of its name.
+    #[schema(example = "pdf")]
+    file_type: String,
+}
+
+/// Makes a new document, in the same project, of what the editor saved under another name or type.
+#[utoipa::path(post, path = "/api/v1/documents/{document}/save-as", tag = "documents", security(("bearer" = [])),
+    params(("document" = String, Path)), request_body = SaveAsWish,
+    responses((status = 201, body = DocumentView),
+        (status = 400, description = "DOC_007: the name is not allowed; API_004: the link is not one of the Document Server", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, description = "API_010: beyond the quota", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 413, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 422, description = "DOC_002: the file is not whole", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(super) async fn save_document_as(
+    State(app): State<Arc<App>>,
+    session: Session,
+    PathOf(document): PathOf<String>,
+    JsonBody(wish): JsonBody<SaveAsWish>,
+) -> Result<(StatusCode, Json<DocumentView>), Problem> {
+    let document = session.document(&app, &document, Permission::Edit).await?;
+    let is_type = (1..=8).contains(&wish.file_type.len())
+        && wish.file_type.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !is_type {
+        return Err(Problem::bad_request("A type is an extension like docx or pdf."));
+    }
+    let id = uuid::Uuid::now_v7().simple().to_string();
+    let wish = SaveAs {
+        name: FileName::parse_as(&wish.title, &wish.file_type).map_err(Problem::name)?,
+        id: DocumentId::parse(&id).map_err(|refused| Problem::id(&refused))?,
+        url: wish.url,
+        author: session.author(),
+    };
+    let made = save_as(&app, &document, wish).await?;
+    Ok((StatusCode::CREATED, Json(made.into())))
 }
 
 /// Deletes a document. Nothing of it goes away: it can be taken back, and late saves are still taken.

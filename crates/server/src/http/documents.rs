@@ -9,6 +9,7 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use ledger::documents::{Content, Document, DocumentPage};
+use ledger::history::ContentsPage;
 use model::access::Permission;
 use model::checking::Extent;
 use model::names::FileName;
@@ -118,6 +119,15 @@ pub(super) struct VersionView {
     saved_at: Option<Timestamp>,
     /// Whether it arrived late and was filed beside a newer one.
     is_filed_beside: bool,
+    /// The key of the session that saved it; absent if none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    /// Whether the Document Server's record of its changes is kept.
+    has_changes: bool,
+    /// When its bytes were let go by the retention policy; absent if they are there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pruned_at: Option<Timestamp>,
 }
 
 /// How much a content holds.
@@ -160,6 +170,9 @@ impl From<Content> for VersionView {
             committed_at: content.committed_at,
             saved_at: content.saved_at,
             is_filed_beside: content.is_filed_beside,
+            key: content.key.map(|key| key.to_string()),
+            has_changes: content.changes.is_some() && content.pruned_at.is_none(),
+            pruned_at: content.pruned_at,
         }
     }
 }
@@ -254,17 +267,34 @@ pub(super) async fn find_document(
     Ok(Json(session.document(&app, &document, Permission::View).await?.into()))
 }
 
-/// The versions and checkpoints of a document, newest first.
+#[derive(Debug, Deserialize, IntoParams)]
+pub(super) struct VersionsQuery {
+    /// Older than this one: the last one of the page before.
+    before: Option<String>,
+    /// At most so many: 1 to 1000, else 100.
+    limit: Option<u32>,
+}
+
+/// The versions and checkpoints of a document, newest first, page by page.
 #[utoipa::path(get, path = "/api/v1/documents/{document}/versions", tag = "documents", security(("bearer" = [])),
-    params(("document" = String, Path)),
-    responses((status = 200, body = [VersionView]), (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+    params(("document" = String, Path), VersionsQuery),
+    responses((status = 200, body = [VersionView]), (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn list_versions(
     State(app): State<Arc<App>>,
     session: Session,
     PathOf(document): PathOf<String>,
+    QueryOf(query): QueryOf<VersionsQuery>,
 ) -> Result<Json<Vec<VersionView>>, Problem> {
     let document = session.document(&app, &document, Permission::View).await?;
-    Ok(Json(app.ledger.contents(&document.id).await?.into_iter().map(Into::into).collect()))
+    let before = query.before.as_deref().map(label_of).transpose()?;
+    let limit = query.limit.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX);
+    let page = ContentsPage { document: document.id, versions_only: false, before, limit };
+    Ok(Json(app.ledger.contents_page(&page).await?.into_iter().map(Into::into).collect()))
+}
+
+fn label_of(text: &str) -> Result<Label, Problem> {
+    Label::parse(text).ok_or_else(|| Problem::bad_request("A version is a number like 14 or 14.2."))
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -288,10 +318,8 @@ pub(super) async fn read_content(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let document = session.document(&app, &document, Permission::View).await?;
-    let label = query.version.map(|text| {
-        Label::parse(&text).ok_or_else(|| Problem::bad_request("A version is a number like 14 or 14.2."))
-    });
-    let content = version(&app, &document, label.transpose()?).await?;
+    let label = query.version.as_deref().map(label_of).transpose()?;
+    let content = version(&app, &document, label).await?;
     let mut response = send(&app, &headers, &content.blob, document.name.as_str()).await?;
     if let Ok(label) = http::HeaderValue::from_str(&content.label.to_string()) {
         response.headers_mut().insert("saveguard-version", label);

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header;
 use lanes::Lanes;
+use ledger::pruning::Meaning;
 use metrics_exporter_prometheus::PrometheusHandle;
 use model::DocumentId;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,9 @@ use utoipa::ToSchema;
 
 use super::answer::{Problem, ProblemDocument};
 use super::caller::Session;
+use super::extract::JsonBody;
 use crate::app::App;
+use crate::pruning::{PruneError, Pruned, Reach, prune};
 use crate::room::space;
 use crate::telemetry::{self, LaneTotals};
 
@@ -93,8 +96,10 @@ fn view(line: &'static str, lanes: &Lanes<DocumentId>) -> Vec<LaneView> {
 pub(super) struct StatusView {
     /// Whether new work is taken.
     is_ready: bool,
-    /// Documents.
+    /// Documents, also the deleted ones.
     documents: u64,
+    /// Deleted documents that can be taken back.
+    deleted_documents: u64,
     /// Versions.
     versions: u64,
     /// Checkpoints.
@@ -115,6 +120,12 @@ pub(super) struct StatusView {
     disk: &'static str,
     /// Free bytes on the disk of the data folder, if they can be told.
     disk_free_bytes: Option<u64>,
+    /// Forgotten files of this installation that the Document Server kept after the last round.
+    forgotten_files: u64,
+    /// Those of them that stay for so long that a person should look: 15 minutes.
+    forgotten_files_staying: u64,
+    /// How long the oldest of them has been waiting.
+    forgotten_files_oldest_seconds: u64,
 }
 
 /// Counts of everything.
@@ -126,9 +137,11 @@ pub(super) async fn status(
 ) -> Result<Json<StatusView>, Problem> {
     session.allow_operating()?;
     let totals = app.ledger.totals().await?;
+    let forgotten = app.forgotten.counts(app.now());
     Ok(Json(StatusView {
         is_ready: app.is_ready(),
         documents: totals.documents,
+        deleted_documents: totals.deleted_documents,
         versions: totals.versions,
         checkpoints: totals.checkpoints,
         conflicts: totals.conflicts,
@@ -139,7 +152,46 @@ pub(super) async fn status(
         owed_publications: totals.owed_publications,
         disk: space(&app).as_str(),
         disk_free_bytes: app.disk.room().map(|room| room.free_bytes),
+        forgotten_files: forgotten.waiting,
+        forgotten_files_staying: forgotten.staying,
+        forgotten_files_oldest_seconds: forgotten.oldest_seconds,
     }))
+}
+
+/// Whether it is meant.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PruneWish {
+    /// Only say what would be let go.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// What was let go, or would be.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct PruneView {
+    /// Whether nothing was changed.
+    pub(crate) dry_run: bool,
+    /// What.
+    #[serde(flatten)]
+    pub(crate) pruned: Pruned,
+}
+
+/// Lets go of everything that the retention policy does not keep, now and not in parts.
+#[utoipa::path(post, path = "/api/v1/operations/prune", tag = "operations", security(("bearer" = [])), request_body = PruneWish,
+    responses((status = 200, body = PruneView), (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(super) async fn prune_now(
+    State(app): State<Arc<App>>,
+    session: Session,
+    JsonBody(wish): JsonBody<PruneWish>,
+) -> Result<Json<PruneView>, Problem> {
+    session.allow_operating()?;
+    let meaning = if wish.dry_run { Meaning::OnlySay } else { Meaning::DoIt };
+    // The work goes on although the caller may hang up.
+    let pruning = tokio::spawn(async move { prune(&app, meaning, Reach::All).await });
+    let pruned = pruning.await.unwrap_or(Err(PruneError::Interrupted))?;
+    Ok(Json(PruneView { dry_run: wish.dry_run, pruned }))
 }
 
 /// Metrics for Prometheus.
@@ -156,6 +208,7 @@ pub(super) async fn metrics(
     telemetry::set_gauges(lane_totals(&app), &totals);
     telemetry::set_present(&app.ledger.present().await?);
     telemetry::set_room(app.disk.room(), space(&app));
+    telemetry::set_forgotten(app.forgotten.counts(app.now()));
     telemetry::set_ready(&app);
     handle.run_upkeep();
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], handle.render()).into_response())

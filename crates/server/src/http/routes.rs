@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 use super::answer::Problem;
 use super::{
     audit, callbacks, changes, companies, comparisons, cross_origin, documents, drains, events, guests,
-    health, kept, operations, sessions, shares, stream, tokens, webhooks,
+    health, history, kept, operations, people, sessions, shares, stream, tokens, webhooks,
 };
 use crate::app::App;
 use crate::console;
@@ -54,6 +54,7 @@ fn api() -> OpenApiRouter<Arc<App>> {
         // The Document Server's: tokens of their own.
         .routes(routes!(callbacks::receive))
         .routes(routes!(stream::stream))
+        .routes(routes!(stream::stream_changes))
         // Everybody else's: a bearer token.
         .routes(routes!(companies::list_companies, companies::create_company))
         .routes(routes!(companies::find_company, companies::rename_company))
@@ -71,6 +72,12 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(changes::use_kept_copy))
         .routes(routes!(changes::dismiss_kept_copy))
         .routes(routes!(documents::list_versions))
+        .routes(routes!(history::show_history))
+        .routes(routes!(history::show_history_data))
+        .routes(routes!(changes::rename_document))
+        .routes(routes!(changes::save_document_as))
+        .routes(routes!(people::list_users))
+        .routes(routes!(people::mention_people))
         .routes(routes!(documents::read_content, changes::replace_content))
         .routes(routes!(documents::configure_editor))
         .routes(routes!(sessions::list_document_sessions))
@@ -85,6 +92,8 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(kept::read_kept))
         .routes(routes!(kept::list_orphans))
         .routes(routes!(kept::read_orphan))
+        .routes(routes!(kept::dismiss_orphan))
+        .routes(routes!(operations::prune_now))
         .routes(routes!(operations::list_lanes))
         .routes(routes!(sessions::list_sessions))
         .routes(routes!(operations::status))

@@ -54,12 +54,11 @@ pub async fn configure(
     let readers = Readers::of(&rights);
     let streamed = Streamed { document: document.id.clone(), key: key.clone(), label: base, readers };
     let token = StreamTokens::new(&app.config).issue(&streamed, now, app.config.opening.stream_token);
-    let extension = document.name.extension();
+    let file_type = file_type_of(document, &content.blob.file_type);
     let opened = Opened {
         key: &key,
         title: document.name.as_str(),
-        // The bytes decide; where they say nothing precise, the name does.
-        file_type: known_type(&content.blob.file_type).unwrap_or(&extension),
+        file_type: &file_type,
         source: internal_url(app, &format!("stream/{}", document.id), Some(&token))?,
         callback: internal_url(app, &format!("callback/{}", document.id), None)?,
         user: (&user.id, &user.name),
@@ -67,6 +66,11 @@ pub async fn configure(
     };
     let seconds = i64::try_from(app.config.opening.config_token.as_secs()).unwrap_or(300);
     Ok(Configured { configuration: EditorConfiguration::new(&opened, &app.tokens, now, seconds), key, base })
+}
+
+/// The bytes decide; where they say nothing precise, the name does.
+pub(super) fn file_type_of(document: &Document, file_type: &str) -> String {
+    known_type(file_type).map_or_else(|| document.name.extension(), str::to_owned)
 }
 
 /// Kinds that their bytes tell for sure, and that the Document Server knows by the same word.
@@ -78,7 +82,7 @@ fn known_type(file_type: &str) -> Option<&str> {
     known.contains(&file_type).then_some(file_type)
 }
 
-fn internal_url(app: &App, path: &str, token: Option<&str>) -> Result<Url, OpenError> {
+pub(super) fn internal_url(app: &App, path: &str, token: Option<&str>) -> Result<Url, OpenError> {
     let base = app.config.server.internal_url.as_str().trim_end_matches('/');
     let mut url =
         Url::parse(&format!("{base}/{path}")).map_err(|_| OpenError::NotFound { what: path.to_owned() })?;

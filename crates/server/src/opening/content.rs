@@ -18,7 +18,8 @@ use crate::read_backs::Noting;
 /// A version or checkpoint; the head if none is named.
 pub async fn version(app: &App, document: &Document, label: Option<Label>) -> Result<Content, OpenError> {
     let label = label.unwrap_or(document.head);
-    let content = app.ledger.content(&document.id, label).await?;
+    let content =
+        app.ledger.content(&document.id, label).await?.filter(|content| content.pruned_at.is_none());
     content
         .ok_or_else(|| OpenError::NotFound { what: format!("version {label} of document `{}`", document.id) })
 }

@@ -3,13 +3,16 @@
 //! [`upload`] takes a new document in. [`configure`] gives an editor its key and its signed configuration; it waits for
 //! a final save in progress, asks the Document Server when only that knows, and never hands out a key that would hide
 //! somebody's work. [`source`] serves `document.url`: the key's base and nothing else, until the key is spent.
-//! [`content`] gives the bytes of versions to people.
+//! [`content`] gives the bytes of versions to people, [`history`] shows them in the editor. [`save_as`] brings in what the editor
+//! made of a document.
 //!
 //! Guarantees: no new document without its bytes; at most one live edit key per document; a source that is always the
 //! one the key was issued on, whole, and never empty.
 
 mod configure;
 mod content;
+mod history;
+mod save_as;
 mod source;
 mod upload;
 
@@ -18,11 +21,13 @@ mod tests;
 
 pub use configure::{Configured, configure};
 pub use content::{read, version};
+pub use history::{History, HistoryEntry, history, history_data};
+pub use save_as::{SaveAs, save_as};
 pub(crate) use source::derive;
-pub use source::{Readers, StreamRefused, StreamTokens, Streamed, source};
+pub use source::{Readers, StreamRefused, StreamTokens, Streamed, changes, source};
 pub use upload::{Upload, upload};
 
-use crate::incoming::UploadError;
+use crate::incoming::{StoreError, UploadError};
 
 /// Why a document could not be opened or brought in.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +77,9 @@ pub enum OpenError {
     /// There is too little room on the disk.
     #[error("there is too little room on the disk")]
     NoRoom,
+    /// What was to be saved as a new document could not be fetched.
+    #[error("the file could not be fetched")]
+    Fetch(#[source] crate::editors::FetchError),
     /// The stream token does not count, or its key is spent.
     #[error(transparent)]
     Stream(#[from] StreamRefused),
@@ -101,6 +109,15 @@ impl From<UploadError> for OpenError {
             UploadError::BrokenOff => Self::BrokenOff,
             UploadError::NoRoom => Self::NoRoom,
             UploadError::Spool(cause) => Self::Vault(cause),
+        }
+    }
+}
+
+impl From<StoreError> for OpenError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Ledger(cause) => cause.into(),
+            StoreError::Vault(cause) => Self::Vault(cause),
         }
     }
 }

@@ -15,7 +15,7 @@ use model::keys::Mode;
 use model::opening::{KeySpent, SourceRuling, rule_on_source};
 use model::operations::Rights;
 use model::saves::KeyStanding;
-use model::{DocumentId, EditorKey, Label};
+use model::{Digest, DocumentId, EditorKey, Label};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
@@ -23,7 +23,10 @@ use super::OpenError;
 use crate::app::App;
 use crate::config::Config;
 
-const PURPOSE: &str = "stream";
+/// What is streamed: the source of an editor.
+const SOURCE: &str = "stream";
+/// What is streamed: the record of the changes of a version.
+const CHANGES: &str = "changes";
 
 /// Why a source is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -87,16 +90,28 @@ struct Claims {
 
 /// Issues and verifies stream tokens.
 pub struct StreamTokens {
+    purpose: &'static str,
     signing: EncodingKey,
     verifying: Vec<DecodingKey>,
 }
 
 impl StreamTokens {
-    /// Derives the keys: a stream token can never pass for another token, nor another token for it.
+    /// For the sources of editors.
     pub fn new(config: &Config) -> Self {
+        Self::for_purpose(config, SOURCE)
+    }
+
+    /// For records of changes.
+    pub fn for_changes(config: &Config) -> Self {
+        Self::for_purpose(config, CHANGES)
+    }
+
+    /// Derives the keys: a stream token can never pass for another token, nor another token for it.
+    fn for_purpose(config: &Config, purpose: &'static str) -> Self {
         let keys: Vec<Vec<u8>> =
-            config.api.secrets.all().map(|secret| derive(secret.as_bytes(), PURPOSE)).collect();
+            config.api.secrets.all().map(|secret| derive(secret.as_bytes(), purpose)).collect();
         Self {
+            purpose,
             signing: EncodingKey::from_secret(keys.first().map(Vec::as_slice).unwrap_or_default()),
             verifying: keys.iter().map(|key| DecodingKey::from_secret(key)).collect(),
         }
@@ -105,7 +120,7 @@ impl StreamTokens {
     /// A token for the Document Server.
     pub fn issue(&self, streamed: &Streamed, now: Timestamp, life: Duration) -> String {
         let claims = Claims {
-            purpose: PURPOSE.to_owned(),
+            purpose: self.purpose.to_owned(),
             document: streamed.document.to_string(),
             key: streamed.key.to_string(),
             version: streamed.label.to_string(),
@@ -131,7 +146,7 @@ impl StreamTokens {
             .iter()
             .find_map(|key| jsonwebtoken::decode::<Claims>(token, key, &validation).ok())
             .map(|data| data.claims)
-            .filter(|claims| claims.purpose == PURPOSE && claims.exp > now.as_second())
+            .filter(|claims| claims.purpose == self.purpose && claims.exp > now.as_second())
             .filter(|claims| claims.document == document.as_str())
             .ok_or(StreamRefused::Token)?;
         let key = EditorKey::parse(&claims.key).ok_or(StreamRefused::Token)?;
@@ -184,6 +199,13 @@ pub async fn source(
     Ok(content)
 }
 
+/// The record of changes that a token may have.
+pub async fn changes(app: &App, document: &DocumentId, token: &str) -> Result<(Digest, u64), OpenError> {
+    let streamed = StreamTokens::for_changes(&app.config).verify(token, document, app.now())?;
+    let content = app.ledger.content(document, streamed.label).await?;
+    Ok(content.and_then(|content| content.changes).ok_or(StreamRefused::Token)?)
+}
+
 /// The head, if this key made it.
 async fn newest_of_key(app: &App, document: &DocumentId, key: &EditorKey) -> Result<Content, OpenError> {
     let head = app.ledger.document(document).await?.ok_or(StreamRefused::Token)?.head;
@@ -226,13 +248,15 @@ mod tests {
         let later = Timestamp::from_second(now.as_second() + 60).unwrap();
         assert_eq!(tokens.verify(&token, &streamed().document, later), Err(StreamRefused::Token));
         assert_eq!(tokens.verify("", &streamed().document, now), Err(StreamRefused::Token));
+        let for_changes = StreamTokens::for_changes(&config).verify(&token, &streamed().document, now);
+        assert_eq!(for_changes, Err(StreamRefused::Token), "a token for a source opens no record of changes");
     }
 
     #[test]
     fn a_token_signed_with_the_api_secret_itself_is_no_stream_token() {
         let (_folder, config) = config();
         let claims = Claims {
-            purpose: PURPOSE.to_owned(),
+            purpose: SOURCE.to_owned(),
             document: "12345".to_owned(),
             key: "prod_12345_edit_1.k".to_owned(),
             version: "1".to_owned(),

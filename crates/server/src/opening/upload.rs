@@ -14,7 +14,7 @@ use vault::{Sidecar, Spooled};
 
 use super::OpenError;
 use crate::app::App;
-use crate::incoming::{check, spool_upload};
+use crate::incoming::{self, check, spool_upload};
 
 /// A document to be brought in.
 #[derive(Debug, Clone)]
@@ -43,21 +43,22 @@ pub async fn upload<E>(
     storing.await.map_err(|_| OpenError::BrokenOff)?
 }
 
-async fn store(app: Arc<App>, upload: Upload, spooled: Spooled) -> Result<Document, OpenError> {
+/// Checks, stores and commits spooled bytes as a new document.
+pub(super) async fn store(app: Arc<App>, upload: Upload, spooled: Spooled) -> Result<Document, OpenError> {
     let hint = Hint::from_extension(&upload.name.extension());
     let mut checked = check(&app, &spooled, (hint, Source::Other)).await?;
     if let Some(reason) = checked.refusal.take() {
         return Err(OpenError::NotWhole { reason });
     }
     refuse_over_quota(&app, &upload, &spooled).await?;
-    app.vault.put(&spooled, &Sidecar::Uploaded { to_become: upload.id.clone() }).await?;
+    let life = incoming::store(&app, &spooled, &Sidecar::Uploaded { to_become: upload.id.clone() }).await?;
     steps::reached("upload.stored");
     let new = NewDocument {
         id: upload.id,
         company: upload.company,
         project: upload.project,
         name: upload.name,
-        blob: checked.facts(&spooled),
+        blob: checked.facts(&spooled, life),
         author: upload.author,
         at: app.now(),
     };

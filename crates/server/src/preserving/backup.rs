@@ -121,8 +121,10 @@ async fn copy_blobs(
     let mut after: Option<Digest> = None;
     progress.begin("blobs", 0);
     loop {
-        let page = app.ledger.snapshot_blobs(snapshot, after.as_ref(), PAGE).await?;
+        let mut page = app.ledger.snapshot_blobs(snapshot, after.as_ref(), PAGE).await?;
         let Some(last) = page.last().map(|blob| blob.digest) else { break };
+        // Nothing needs a blob that is being let go.
+        page.retain(|blob| !blob.is_going);
         copying.bring(after.as_ref(), &page, &mut tally).await?;
         for digest in page.iter().map(|blob| blob.digest).filter(|digest| !tally.lacking.contains(digest)) {
             writeln!(lines, "{digest}  vault/blobs/{}/{digest}", digest.short(2)).map_err(failed())?;

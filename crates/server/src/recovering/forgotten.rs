@@ -19,7 +19,7 @@ use vault::{Sidecar, read_verified};
 use super::RecoveryError;
 use super::keys::is_quiet;
 use crate::app::App;
-use crate::incoming::{check, hint_of, tell_over_quota, tell_vanished};
+use crate::incoming::{check, hint_of, store, tell_over_quota, tell_vanished};
 use crate::room::space;
 use crate::telemetry::{self, report};
 
@@ -31,17 +31,33 @@ pub(super) async fn collect_all(app: &Arc<App>) -> Result<(), RecoveryError> {
     if !space(app).takes_saves() {
         return Ok(());
     }
-    let mut waiting = 0;
-    for text in app.editor.forgotten_keys().await? {
+    let keys = app.editor.forgotten_keys().await?;
+    let is_any = !keys.is_empty();
+    for text in keys {
         let Some((key, document)) = ours(app, &text).await? else { continue };
-        waiting += 1;
         if let Err(cause) = collect(app, &key, &document).await {
             telemetry::forgotten_ended("failed");
             tracing::warn!(document.id = %document, error = %report(&cause), "a forgotten file of document {document} could not be collected");
         }
     }
-    telemetry::set_forgotten(waiting);
+    let left = if is_any { app.editor.forgotten_keys().await? } else { Vec::new() };
+    watch(app, left);
     Ok(())
+}
+
+/// Remembers what could not be collected. Files of other installations are not counted.
+fn watch(app: &App, left: Vec<String>) {
+    let is_ours = |text: &String| {
+        let parts = EditorKey::parse(text).and_then(|key| key.parts());
+        parts.is_some_and(|parts| parts.environment == app.config.server.environment)
+    };
+    let newly = app.forgotten.note(left.into_iter().filter(is_ours), app.now());
+    for _ in 0..newly {
+        telemetry::alert("forgotten-stays");
+        tracing::error!(
+            "a forgotten file stays with the Document Server: it cannot be collected, or somebody is working on it"
+        );
+    }
 }
 
 /// The key and its document, if both are ours.
@@ -83,10 +99,10 @@ pub(super) async fn collect(app: &App, key: &EditorKey, document: &DocumentId) -
         return Ok(());
     }
     let checked = check(app, &spooled, (hint_of(&link), Source::DocumentServer)).await?;
-    app.vault.put(&spooled, &Sidecar::Saved { key: key.clone(), status: NO_STATUS }).await?;
+    let life = store(app, &spooled, &Sidecar::Saved { key: key.clone(), status: NO_STATUS }).await?;
     steps::reached("forgotten.stored");
     let damaged = checked.is_refused().then_some(AsideReason::Damaged);
-    let blob = checked.facts(&spooled);
+    let blob = checked.facts(&spooled, life);
     let (key, document, at) = (key.clone(), document.clone(), app.now());
     let policy = Arc::clone(&app.config.checking);
     let file = ForgottenFile { key, document, blob, damaged, saves_received, keeps_source, policy, at };

@@ -2,12 +2,13 @@
 //!
 //! A round does, in this order, and each part is harmless to repeat:
 //! 1. [`saves`]: run every callback that was received and not finished (a dead link ends as *expired*, announced);
-//! 2. [`publishing`]: publish what the tree owes;
+//! 2. [`publishing`]: publish what the tree owes, and look [`outside`] for what other programs did to it;
 //! 3. [`forgotten`]: collect the files the Document Server could not deliver;
 //! 4. [`keys`]: ask about keys whose final save nobody heard us answer, and retire those the server is done with;
 //! 5. [`guests`]: ask guests of revoked share links to leave;
 //! 6. [`anchoring`]: anchor the audit chains that moved, note which blobs were read back;
-//! 7. [`strays`], after the start: adopt blobs no row names (a ledger restored from an older backup).
+//! 7. [`crate::pruning`]: let go of a part of what the retention policy does not keep;
+//! 8. [`strays`], after the start: adopt blobs no row names (a ledger restored from an older backup).
 //!
 //! Beside the rounds, [`sessions`] asks about sessions of which nothing was heard for a while.
 //!
@@ -21,6 +22,7 @@ mod anchoring;
 mod forgotten;
 mod guests;
 mod keys;
+mod outside;
 mod publishing;
 mod saves;
 mod sessions;
@@ -31,10 +33,13 @@ mod tests;
 
 use std::sync::Arc;
 
+use ledger::pruning::Meaning;
 use signals::Signal;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::incoming::StoreError;
+use crate::pruning::{self, Reach};
 use crate::telemetry::{self, report};
 
 use anchoring::Spacing;
@@ -63,6 +68,18 @@ pub enum RecoveryError {
     /// The check of a file was interrupted.
     #[error("a file could not be checked")]
     Check(#[from] crate::incoming::CheckError),
+    /// Something could not be let go.
+    #[error("something could not be let go")]
+    Prune(#[from] crate::pruning::PruneError),
+}
+
+impl From<StoreError> for RecoveryError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Ledger(cause) => Self::Ledger(cause),
+            StoreError::Vault(cause) => Self::Vault(cause),
+        }
+    }
 }
 
 /// Runs until told to stop.
@@ -110,6 +127,7 @@ pub async fn follow(app: Arc<App>, stop: CancellationToken) {
 pub async fn round(app: &Arc<App>) -> bool {
     let mut is_whole = part("saves", saves::finish(app)).await;
     is_whole &= publish_owed(app).await;
+    is_whole &= part("outside", outside::look(app)).await;
     if app.guards.collector {
         is_whole &= part("forgotten", forgotten::collect_all(app)).await;
         is_whole &= part("keys", keys::settle(app)).await;
@@ -117,8 +135,14 @@ pub async fn round(app: &Arc<App>) -> bool {
     is_whole &= part("guests", guests::ask_to_leave(app)).await;
     is_whole &= part("anchors", anchoring::anchor(app, Spacing::Minute)).await;
     is_whole &= part("read-backs", anchoring::note_read_backs(app)).await;
+    is_whole &= part("retention", let_go(app)).await;
     telemetry::recovery_round_ended(if is_whole { "whole" } else { "partial" });
     is_whole
+}
+
+/// Lets go of a part of what the policy does not keep.
+async fn let_go(app: &Arc<App>) -> Result<(), RecoveryError> {
+    Ok(pruning::prune(app, Meaning::DoIt, Reach::Part).await.map(drop)?)
 }
 
 /// Publishes all that is owed, as far as it can be done now.

@@ -12,6 +12,7 @@ use ledger::documents::BlobFacts;
 use ledger::publications::{ExternalChange, Owed};
 use model::callbacks::AsideReason;
 use model::checking::Source;
+use model::names::{self, FileName};
 use model::{DocumentId, Label};
 use office_check::Hint;
 use tokio::io::AsyncReadExt as _;
@@ -20,7 +21,7 @@ use vault::{BlobReader, Sidecar};
 
 use super::RecoveryError;
 use crate::app::App;
-use crate::incoming::check;
+use crate::incoming::{check, store};
 use crate::room::space;
 use crate::telemetry::{self, report};
 
@@ -105,7 +106,7 @@ fn rest_of_pause(published_at: Timestamp, now: Timestamp) -> Duration {
 async fn publish_head(app: &App, owed: &Owed, occasion: Occasion) -> Result<(), RecoveryError> {
     let place = place_of(owed);
     if owed.is_deleted {
-        return withdraw(app, owed, &place).await;
+        return withdraw(app, owed).await;
     }
     if occasion == Occasion::Round || !was_published_by_us(app, owed) {
         app.tree.tidy(&place).await?;
@@ -122,16 +123,33 @@ async fn publish_head(app: &App, owed: &Owed, occasion: Occasion) -> Result<(), 
         }
     }
     steps::reached("publish.shown");
+    leave_old_name(app, owed).await?;
     app.ledger.published(&owed.document, owed.label, app.now()).await?;
     steps::reached("publish.noted");
     Ok(())
 }
 
+/// A renamed document is shown under its new name before the old one goes. What stood there stays as a backup.
+async fn leave_old_name(app: &App, owed: &Owed) -> Result<(), RecoveryError> {
+    let Some(old_name) = &owed.old_name else { return Ok(()) };
+    withdraw_name(app, owed, old_name).await?;
+    steps::reached("publish.old-name-withdrawn");
+    Ok(app.ledger.shown_under(&owed.document, &owed.name).await?)
+}
+
+async fn withdraw_name(app: &App, owed: &Owed, name: &FileName) -> Result<(), RecoveryError> {
+    let place = Place { name: name.clone(), ..place_of(owed) };
+    app.tree.tidy(&place).await?;
+    if let Some(withdrawn) = app.tree.withdraw(&place, &backup_suffix(owed)).await? {
+        take_in_if_unknown(app, (&owed.document, &place), &withdrawn).await?;
+    }
+    Ok(())
+}
+
 /// A deleted document is shown no more. What stood there, also by another program, stays as a backup.
-async fn withdraw(app: &App, owed: &Owed, place: &Place) -> Result<(), RecoveryError> {
-    app.tree.tidy(place).await?;
-    if let Some(withdrawn) = app.tree.withdraw(place, &backup_suffix(owed)).await? {
-        take_in_if_unknown(app, (&owed.document, place), &withdrawn).await?;
+async fn withdraw(app: &App, owed: &Owed) -> Result<(), RecoveryError> {
+    for name in owed.old_name.iter().chain([&owed.name]) {
+        withdraw_name(app, owed, name).await?;
     }
     Ok(app.ledger.withdrawn(&owed.document, app.now()).await?)
 }
@@ -153,16 +171,10 @@ fn place_of(owed: &Owed) -> Place {
 
 /// The backup is named after the content that was shown and the time it was committed.
 fn backup_suffix(owed: &Owed) -> String {
-    let (label, at) = match &owed.published {
-        Some(published) => (published.label, published.committed_at),
-        None => (Label::FIRST, owed.committed_at),
-    };
-    format!(".{}-v{label}.bak", stamp(at))
-}
-
-/// `20261115T101500.123Z`.
-fn stamp(at: Timestamp) -> String {
-    at.strftime("%Y%m%dT%H%M%S.%3fZ").to_string()
+    match &owed.published {
+        Some(published) => names::backup_suffix(published.committed_at, published.label),
+        None => names::backup_suffix(owed.committed_at, Label::FIRST),
+    }
 }
 
 /// Bytes that are no content of the document came from another program: they are kept.
@@ -203,9 +215,9 @@ async fn bring_in(
     }
     let spooled = writer.finish().await?;
     let checked = check(app, &spooled, (Hint::from_extension(extension), Source::Other)).await?;
-    app.vault.put(&spooled, &Sidecar::Brought { document: document.clone() }).await?;
+    let life = store(app, &spooled, &Sidecar::Brought { document: document.clone() }).await?;
     let damaged = checked.is_refused().then_some(AsideReason::Damaged);
-    Ok((checked.facts(&spooled), damaged))
+    Ok((checked.facts(&spooled, life), damaged))
 }
 
 #[cfg(test)]
@@ -220,12 +232,5 @@ mod tests {
         assert_eq!(rest(SignedDuration::from_millis(300)), Duration::from_millis(700));
         assert_eq!(rest(SignedDuration::from_secs(5)), Duration::ZERO);
         assert_eq!(rest(SignedDuration::from_hours(-2)), Duration::from_secs(1), "the clock was set back");
-    }
-
-    #[test]
-    fn backups_are_named_by_time_and_version() {
-        let at = Timestamp::from_millisecond(1_794_770_443_007).unwrap();
-
-        assert_eq!(stamp(at), "20261115T192043.007Z");
     }
 }

@@ -4,14 +4,15 @@
 //! They exist when a process ended between storing and committing and the save never came again, or when the ledger was
 //! restored from an older backup than the vault.
 //!
-//! Guarantees: nothing is removed; a blob that a save in progress is about to name is left alone (its age).
+//! Guarantees: nothing is removed; a blob that a save in progress is about to name is left alone (its age). A record of changes
+//! without its save is worth nothing: it is named, so that it may go.
 
 use std::sync::Arc;
 
 use jiff::SignedDuration;
 use ledger::documents::{BlobFacts, UnnamedBlob};
 use model::Digest;
-use vault::StoredBlob;
+use vault::{Sidecar, StoredBlob};
 
 use super::RecoveryError;
 use crate::app::App;
@@ -35,7 +36,7 @@ pub(crate) async fn adopt(app: &Arc<App>, age_min: AgeMin) -> Result<(), Recover
         if age_min == AgeMin::TenMinutes && age < SignedDuration::from_mins(10) {
             continue;
         }
-        let found = unnamed(app, &blob);
+        let Some(found) = unnamed(app, &blob).await? else { continue };
         if let Some(kept) = app.ledger.keep_unnamed(&found).await? {
             telemetry::alert("stray-blob");
             tracing::warn!(kept, "a blob that no row named was adopted");
@@ -44,20 +45,28 @@ pub(crate) async fn adopt(app: &Arc<App>, age_min: AgeMin) -> Result<(), Recover
     Ok(())
 }
 
-fn unnamed(app: &App, blob: &StoredBlob) -> UnnamedBlob {
+/// `None` if it went meanwhile. Looked at after it was asked how often it had been removed: what is there now was stored since.
+async fn unnamed(app: &App, blob: &StoredBlob) -> Result<Option<UnnamedBlob>, RecoveryError> {
+    let removals = app.ledger.removals_of(&blob.digest).await?;
+    if app.vault.size_of(&blob.digest).await?.is_none() {
+        return Ok(None);
+    }
     let sidecar = blob.sidecars.iter().find(|sidecar| sidecar.document().is_some());
-    UnnamedBlob {
+    let is_record = |sidecar: &Sidecar| matches!(sidecar, Sidecar::Changes { .. });
+    Ok(Some(UnnamedBlob {
         blob: BlobFacts {
             digest: blob.digest,
             size_bytes: blob.size_bytes,
             file_type: "unknown".to_owned(),
             flags: String::new(),
             extent: None,
+            removals,
         },
-        document: sidecar.and_then(vault::Sidecar::document),
-        key: sidecar.and_then(vault::Sidecar::key).cloned(),
+        document: sidecar.and_then(Sidecar::document),
+        key: sidecar.and_then(Sidecar::key).cloned(),
+        is_record_of_changes: !blob.sidecars.is_empty() && blob.sidecars.iter().all(is_record),
         at: app.now(),
-    }
+    }))
 }
 
 /// The blobs of the vault that the ledger does not name. Both lists are in order, so memory stays flat.

@@ -476,3 +476,101 @@ async fn a_save_that_found_no_room_is_taken_up_when_there_is_some() {
     idle(&app).await;
     assert_eq!(app.ledger.totals().await.unwrap().owed_publications, 0);
 }
+
+/// The names that are shown: no backups.
+async fn shown_names(bench: &Workbench) -> Vec<String> {
+    let names = bench.tree.names(&place(&bench.document().await));
+    names.into_iter().filter(|name| !name.ends_with(".bak")).collect()
+}
+
+#[tokio::test]
+async fn the_published_file_follows_a_new_name_whatever_fails_on_the_way() {
+    use steps::{Aftermath, Faults, Moment};
+    let renamed = async || {
+        let bench = Workbench::new().await;
+        let app = bench.process();
+        recover(&app).await;
+        crate::changing::rename(&app, &bench.document().await, "letter", crate::testing::author("u7"))
+            .await
+            .unwrap();
+        bench
+    };
+    let bench = renamed().await;
+    let faults = Arc::new(Faults::none());
+    recover(&bench.process_with(&faults)).await;
+    assert_eq!(shown_names(&bench).await, ["letter.docx"]);
+    for moment in [Moment::Before, Moment::After] {
+        for number in 1..=faults.calls().len() {
+            let bench = renamed().await;
+            recover(&bench.process_with(&Arc::new(Faults::at_call(number, moment, Aftermath::Crashed))))
+                .await;
+            assert!(
+                !shown_names(&bench).await.is_empty(),
+                "call {number}, {moment:?}: some name is there at any moment"
+            );
+
+            recover(&bench.process()).await;
+
+            assert_eq!(shown_names(&bench).await, ["letter.docx"], "call {number}, {moment:?}");
+            assert!(kept_reasons(&bench).await.is_empty(), "call {number}, {moment:?}");
+            assert_eq!(bench.ledger.inconsistencies().await.unwrap(), []);
+        }
+    }
+}
+
+#[tokio::test]
+async fn bytes_another_program_put_under_the_old_name_are_kept() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    recover(&app).await;
+    let old = place(&bench.document().await);
+    crate::changing::rename(&app, &bench.document().await, "letter", crate::testing::author("u7"))
+        .await
+        .unwrap();
+    bench.tree.overwrite(&old, &docx("from outside"));
+
+    recover(&app).await;
+
+    assert_eq!(shown_names(&bench).await, ["letter.docx"]);
+    let document = bench.document().await.id;
+    assert!(bench.ledger.knows_content(&document, &Digest::of(&docx("from outside"))).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_file_another_program_changed_or_removed_is_noticed_in_a_round() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    recover(&app).await;
+    let place = place(&bench.document().await);
+    bench.tree.overwrite(&place, &docx("from outside, and longer than what was there"));
+
+    recover(&app).await;
+
+    let outside = Digest::of(&docx("from outside, and longer than what was there"));
+    assert_eq!(bench.document().await.head_digest, outside, "nobody edits: it is the next version");
+    recover(&app).await;
+    assert_eq!(bench.tree.shown(&place).await.unwrap().unwrap().0, outside);
+    bench.tree.withdraw(&place, ".gone.bak").await.unwrap();
+    recover(&app).await;
+    assert_eq!(bench.tree.shown(&place).await.unwrap().unwrap().0, outside, "it is shown again");
+}
+
+#[tokio::test]
+async fn a_forgotten_file_that_stays_is_counted_until_it_is_collected() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    bench.editor.put_forgotten(&key, docx("forgotten"));
+    bench.editor.put_forgotten(&EditorKey::parse("another_12345_edit_1.k").unwrap(), docx("foreign"));
+    bench.editor.says(&key, ServerKnowledge::UsersInside);
+
+    recover(&app).await;
+    assert_eq!((app.forgotten.counts(app.now()).waiting, app.forgotten.counts(app.now()).staying), (1, 0));
+    bench.clock.pass(16 * 60);
+    recover(&app).await;
+    assert_eq!(app.forgotten.counts(app.now()).staying, 1, "somebody should look");
+    bench.editor.says(&key, ServerKnowledge::NothingHeld);
+    recover(&app).await;
+
+    assert_eq!(app.forgotten.counts(app.now()).waiting, 0);
+}

@@ -20,7 +20,7 @@ use vault::Sidecar;
 
 use super::SaveError;
 use crate::app::App;
-use crate::incoming::{check, hint_of};
+use crate::incoming::{check, hint_of, store};
 use crate::telemetry::report;
 
 /// Waits double from the first on.
@@ -104,14 +104,12 @@ async fn try_to_keep(app: &App, key: &EditorKey, link: &str) -> Result<bool, Sav
     if checked.is_refused() {
         return Ok(false);
     }
-    app.vault
-        .put(&spooled, &Sidecar::Saved { key: key.clone(), status: 0 })
-        .await
-        .map_err(SaveError::Store)?;
+    let sidecar = Sidecar::Saved { key: key.clone(), status: 0 };
+    let life = store(app, &spooled, &sidecar).await.map_err(SaveError::Store)?;
     let file = ForgottenFile {
         key: key.clone(),
         document: parts.document,
-        blob: checked.facts(&spooled),
+        blob: checked.facts(&spooled, life),
         damaged: None,
         saves_received: 0,
         keeps_source: true,

@@ -25,6 +25,7 @@ mod fetch;
 mod jobs;
 mod letting_go;
 mod presence;
+mod record;
 mod save;
 
 #[cfg(test)]
@@ -44,7 +45,7 @@ pub enum SaveError {
     Fetch(#[source] crate::editors::FetchError),
     /// The bytes could not be stored.
     #[error("could not store the saved file")]
-    Store(#[source] vault::VaultError),
+    Store(#[source] crate::incoming::StoreError),
     /// The commit did not happen, or it is not known whether it did.
     #[error("could not commit the save")]
     Ledger(#[from] ledger::LedgerError),

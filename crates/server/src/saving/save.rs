@@ -18,8 +18,9 @@ use super::SaveError;
 use super::accept::Work;
 use super::fetch::{fetch, opened_on};
 use super::jobs::Job;
+use super::record::Record;
 use crate::app::App;
-use crate::incoming::{Checked, tell_over_quota, tell_vanished};
+use crate::incoming::{Checked, Life, life_of, store, tell_over_quota, tell_vanished};
 use crate::room::space;
 use crate::telemetry::{self, report, timed};
 
@@ -30,6 +31,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 pub(super) struct Prepared {
     content: Option<Stored>,
     form: Option<Stored>,
+    changes: Option<BlobFacts>,
     opened_on: Option<Digest>,
 }
 
@@ -38,19 +40,21 @@ struct Stored {
     spooled: Spooled,
     sidecar: Sidecar,
     checked: Checked,
+    life: Life,
 }
 
 /// Steps 3 to 5: fetch, check, store. Runs side by side with other saves of the document.
 pub(super) async fn prepare(work: Arc<Work>) -> Result<Prepared, SaveError> {
     let (app, save, plan) = (&work.app, &work.open, work.plan);
     if matches!(plan, Plan::Alert(_)) {
-        return Ok(Prepared { content: None, form: None, opened_on: None });
+        return Ok(Prepared { content: None, form: None, changes: None, opened_on: None });
     }
     // Written down and not fetched: the server keeps it, and once there is room it is taken up, by a repeat or by recovery.
     if !space(app).takes_saves() {
         return Err(SaveError::NoRoom);
     }
     let permit = Arc::clone(&app.fetching).acquire_owned().await.map_err(|_| SaveError::Interrupted)?;
+    let record = Record::begin(app, save, plan);
     let content = bring_in(app, save, save.callback.url.as_deref()).await?;
     // A submitted form is a record of its own: its data must be safe before the server may forget it.
     let form = match plan {
@@ -61,11 +65,12 @@ pub(super) async fn prepare(work: Arc<Work>) -> Result<Prepared, SaveError> {
         Plan::Store(_) => opened_on(app, save).await,
         _ => None,
     };
+    let changes = record.here(save).await;
     drop(permit);
     if plan == Plan::Store(SaveKind::Final) {
         let_earlier_ones_go_first(app, save).await?;
     }
-    Ok(Prepared { content, form, opened_on })
+    Ok(Prepared { content, form, changes, opened_on })
 }
 
 /// The repeat of an older save can come while the newer one is still being fetched, and nothing in it tells that it is old.
@@ -85,11 +90,13 @@ async fn bring_in(app: &App, save: &OpenSave, link: Option<&str>) -> Result<Opti
     let Some(link) = link else { return Ok(None) };
     let (spooled, checked) = fetch(app, save, link).await?;
     let sidecar = Sidecar::Saved { key: save.callback.key.clone(), status: save.callback.status };
-    if app.guards.blob_before_row {
-        timed("store", app.vault.put(&spooled, &sidecar)).await.map_err(SaveError::Store)?;
-    }
+    let life = if app.guards.blob_before_row {
+        timed("store", store(app, &spooled, &sidecar)).await.map_err(SaveError::Store)?
+    } else {
+        life_of(app, &spooled).await?
+    };
     steps::reached("save.stored");
-    Ok(Some(Stored { spooled, sidecar, checked }))
+    Ok(Some(Stored { spooled, sidecar, checked, life }))
 }
 
 /// Step 6: commit, alone for the document. Whoever waits hears the answer, or that the server should try again.
@@ -133,7 +140,7 @@ async fn give_up_if_hopeless(app: &App, save: &OpenSave, cause: &SaveError) {
 
 async fn commit_prepared(work: &Work, prepared: Prepared) -> Result<Committed, SaveError> {
     let (app, save) = (&work.app, &work.open);
-    let Prepared { content, form, opened_on } = prepared;
+    let Prepared { content, form, changes, opened_on } = prepared;
     let is_damaged = content.as_ref().is_some_and(|stored| stored.checked.is_refused());
     let blob = content.as_ref().map(Stored::facts);
     let committed = match (work.plan, blob) {
@@ -143,7 +150,8 @@ async fn commit_prepared(work: &Work, prepared: Prepared) -> Result<Committed, S
             let form = form.as_ref().map(Stored::facts);
             let (number, at) = (save.number, app.now());
             let policy = Arc::clone(&app.config.checking);
-            let prepared = PreparedSave { number, kind, blob, form, opened_on, policy, someone_waits, at };
+            let prepared =
+                PreparedSave { number, kind, blob, form, changes, opened_on, policy, someone_waits, at };
             let committed = app.ledger.commit_save(&prepared).await?;
             if committed.answer == Answer::TryAgain {
                 return Err(SaveError::Overtaking);
@@ -158,7 +166,7 @@ async fn commit_prepared(work: &Work, prepared: Prepared) -> Result<Committed, S
     };
     if !app.guards.blob_before_row {
         for stored in content.iter().chain(&form) {
-            app.vault.put(&stored.spooled, &stored.sidecar).await.map_err(SaveError::Store)?;
+            store(app, &stored.spooled, &stored.sidecar).await.map_err(SaveError::Store)?;
         }
     }
     Ok(committed)
@@ -172,7 +180,7 @@ fn someone_waits(job: &Job, app: &App, save: &OpenSave) -> SomeoneWaits {
 
 impl Stored {
     fn facts(&self) -> BlobFacts {
-        self.checked.facts(&self.spooled)
+        self.checked.facts(&self.spooled, self.life)
     }
 }
 

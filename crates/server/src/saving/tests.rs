@@ -635,3 +635,69 @@ async fn a_session_opened_on_a_file_that_was_refused_before_is_answered_once_tha
     assert_eq!(bench.document().await.head_digest, Digest::of(&docx("edited and more")));
     assert_eq!(kept_reasons(&bench).await, ["older-session", "damaged"], "a 0 deletes the forgotten file");
 }
+
+/// A final save with a record of its changes.
+fn with_record(bench: &Workbench, key: &EditorKey, record: Option<Bytes>) -> Callback {
+    if let Some(record) = record {
+        bench.editor.offer("/cache/files/data/changes.zip", record);
+    }
+    let changes_url = Some("http://ds/cache/files/data/changes.zip?md5=1".to_owned());
+    Callback { changes_url, ..bench.callback(key, 2, &docx("edited")) }
+}
+
+#[tokio::test]
+async fn the_record_of_changes_is_kept_with_its_version() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let record = Bytes::from_static(b"PK a record of changes");
+
+    assert_eq!(deliver(&app, &with_record(&bench, &key, Some(record.clone()))).await, Some(Answer::Saved));
+
+    let content = bench.ledger.contents(&bench.document().await.id).await.unwrap().remove(0);
+    assert_eq!(content.changes, Some((Digest::of(&record), record.len() as u64)));
+    assert_eq!(
+        vault::Vault::size_of(&bench.vault, &Digest::of(&record)).await.unwrap(),
+        Some(record.len() as u64)
+    );
+}
+
+#[tokio::test]
+async fn no_trouble_with_the_record_of_changes_fails_a_save() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+
+    assert_eq!(
+        deliver(&app, &with_record(&bench, &key, None)).await,
+        Some(Answer::Saved),
+        "its link is dead"
+    );
+
+    let content = bench.ledger.contents(&bench.document().await.id).await.unwrap().remove(0);
+    assert_eq!((content.label.to_string().as_str(), content.changes), ("2", None));
+}
+
+#[tokio::test]
+async fn a_save_with_a_record_survives_every_failing_call() {
+    for moment in [Moment::Before, Moment::After] {
+        for number in 1..=14 {
+            let bench = Workbench::new().await;
+            let key = bench.open(&bench.process()).await;
+            let save = with_record(&bench, &key, Some(Bytes::from_static(b"PK a record of changes")));
+            let app = bench.process_with(&Arc::new(Faults::at_call(number, moment, Aftermath::Crashed)));
+            deliver(&app, &save).await;
+            idle(&app).await;
+
+            let next = bench.process();
+            assert_eq!(deliver(&next, &save).await, Some(Answer::Saved), "call {number}, {moment:?}");
+
+            assert_eq!(
+                bench.document().await.head_digest,
+                Digest::of(&docx("edited")),
+                "call {number}, {moment:?}"
+            );
+            assert_eq!(bench.ledger.inconsistencies().await.unwrap(), []);
+        }
+    }
+}

@@ -67,11 +67,11 @@ async fn mend_tree(app: &Arc<App>, progress: &dyn Progress) -> Result<u64, Verif
         for id in page {
             progress.advance();
             let Some(document) = app.ledger.document(&id).await? else { continue };
-            let is_right = app
-                .tree
-                .shown(&place_of(&document))
-                .await?
-                .is_some_and(|(shown, _)| shown == document.head_digest);
+            let shown = app.tree.shown(&place_of(&document)).await?.map(|(shown, _)| shown);
+            let is_right = match document.deleted_at {
+                Some(_) => shown.is_none(),
+                None => shown == Some(document.head_digest),
+            };
             if !is_right {
                 app.ledger.owe_publication(&id, app.now()).await?;
                 publish(app, &id, Occasion::Round).await?;

@@ -60,6 +60,10 @@ async fn check_blobs(
         let mut whole = Vec::new();
         for blob in page {
             report.blobs += 1;
+            if blob.is_going {
+                // There or not: whoever removes it goes on where it was cut short.
+                continue;
+            }
             match app.vault.size_of(&blob.digest).await? {
                 None => {
                     report.found("blob-present", format!("blob {} is missing", blob.digest), Mendable::No)
@@ -129,13 +133,17 @@ async fn check_published(app: &App, document: &Document, report: &mut Report) ->
     let id = &document.id;
     let shown = app.tree.shown(&place_of(document)).await?;
     match shown {
-        Some((digest, _)) if digest == document.head_digest => {}
+        None if document.deleted_at.is_some() => {}
+        Some((digest, _)) if digest == document.head_digest && document.deleted_at.is_none() => {}
         _ if app.ledger.owed_publication(id).await?.is_some() => {
             report.found(
                 "owed-publication",
                 format!("the head of document {id} is not published yet"),
                 Mendable::Yes,
             );
+        }
+        Some(_) if document.deleted_at.is_some() => {
+            report.found("published", format!("deleted document {id} is still published"), Mendable::Yes);
         }
         None => report.found(
             "published",

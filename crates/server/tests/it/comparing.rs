@@ -89,8 +89,15 @@ async fn keep(stage: &Stage, id: &str, bytes: &[u8]) -> u64 {
         file_type: "docx".to_owned(),
         flags: String::new(),
         extent: None,
+        removals: 0,
     };
-    let found = ledger::documents::UnnamedBlob { blob, document: Some(document), key: None, at: app.now() };
+    let found = ledger::documents::UnnamedBlob {
+        blob,
+        document: Some(document),
+        key: None,
+        is_record_of_changes: false,
+        at: app.now(),
+    };
     app.ledger.keep_unnamed(&found).await.unwrap().unwrap()
 }
 

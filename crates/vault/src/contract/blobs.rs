@@ -108,6 +108,25 @@ pub async fn many_writers_of_one_blob_all_succeed(vault: Store) {
     assert_eq!(read(&vault, &spooled.digest, None).await, bytes(5000));
 }
 
+pub async fn a_removed_blob_is_gone_with_its_sidecars_and_may_come_again(vault: Store) {
+    let (gone, stays) = (Spool::hold(bytes(100)), Spool::hold(bytes(101)));
+    vault.put(&gone, &saved("k1")).await.unwrap();
+    vault.put(&gone, &saved("k2")).await.unwrap();
+    vault.put(&stays, &saved("k1")).await.unwrap();
+
+    vault.remove(&gone.digest).await.unwrap();
+    vault.remove(&gone.digest).await.unwrap();
+
+    assert_eq!(vault.size_of(&gone.digest).await.unwrap(), None);
+    let listed = vault.list(None, 10).await.unwrap();
+    assert_eq!(listed.iter().map(|blob| blob.digest).collect::<Vec<_>>(), [stays.digest]);
+    vault.put(&gone, &saved("k3")).await.unwrap();
+    assert_eq!(read(&vault, &gone.digest, None).await, bytes(100));
+    let again =
+        vault.list(None, 10).await.unwrap().into_iter().find(|blob| blob.digest == gone.digest).unwrap();
+    assert_eq!(again.sidecars, [saved("k3")], "what was said of it before is gone too");
+}
+
 pub async fn the_vault_proves_that_it_takes_writes(vault: Store) {
     vault.probe().await.unwrap();
 

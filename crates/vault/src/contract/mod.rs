@@ -22,6 +22,7 @@ macro_rules! contract_tests {
             blobs_are_listed_in_order_with_their_sidecars,
             large_blobs_pass_through_the_spool,
             many_writers_of_one_blob_all_succeed,
+            a_removed_blob_is_gone_with_its_sidecars_and_may_come_again,
             the_vault_proves_that_it_takes_writes,
         ]);
         $crate::contract_tests!(@ $tree, trees, [
@@ -31,6 +32,8 @@ macro_rules! contract_tests {
             two_backups_of_one_instant_do_not_collide,
             publishing_the_wrong_bytes_is_refused_and_changes_nothing,
             names_as_long_as_they_may_be_are_published_and_backed_up,
+            backups_are_listed_and_removed_and_nothing_else_is,
+            a_glance_tells_what_is_shown_without_reading_it,
             the_name_never_vanishes,
         ]);
     };

@@ -112,6 +112,38 @@ pub async fn names_as_long_as_they_may_be_are_published_and_backed_up(tree: Stor
     assert_eq!(tree.shown(&place).await.unwrap(), Some((Digest::of(b"two"), 3)));
 }
 
+pub async fn backups_are_listed_and_removed_and_nothing_else_is(tree: Store) {
+    let place = place("report.docx");
+    assert_eq!(tree.backups(&place).await.unwrap(), [] as [&str; 0]);
+    for (version, bytes) in [(1, b"one"), (2, b"two"), (3, b"six")] {
+        tree.publish(&publication(&place, bytes, version), content(bytes)).await.unwrap();
+    }
+    let backups = tree.backups(&place).await.unwrap();
+    assert_eq!(backups.len(), 2);
+
+    tree.remove_backup(&place, &backups[0]).await.unwrap();
+    tree.remove_backup(&place, &backups[0]).await.unwrap();
+    let _ = tree.remove_backup(&place, "report.docx").await;
+    let _ = tree.remove_backup(&place, "../12345/report.docx").await;
+    tree.leave(&place).await.unwrap();
+
+    assert_eq!(tree.backups(&place).await.unwrap(), backups[1..]);
+    assert_eq!(
+        tree.shown(&place).await.unwrap(),
+        Some((Digest::of(b"six"), 3)),
+        "and it stays while something is there"
+    );
+}
+
+pub async fn a_glance_tells_what_is_shown_without_reading_it(tree: Store) {
+    let place = place("report.docx");
+    assert_eq!(tree.glance(&place).await.unwrap(), None);
+
+    tree.publish(&publication(&place, b"some bytes", 1), content(b"some bytes")).await.unwrap();
+
+    assert_eq!(tree.glance(&place).await.unwrap().map(|glance| glance.size_bytes), Some(10));
+}
+
 pub async fn the_name_never_vanishes(tree: Store) {
     let place = place("report.docx");
     let first = vec![0_u8; 100_000];

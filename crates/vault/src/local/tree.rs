@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use model::{Digest, Guards};
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -20,7 +21,7 @@ use uuid::Uuid;
 
 use super::{Flushing, open};
 use crate::spool::run_blocking;
-use crate::tree::{Place, Publication, Replaced, Tree};
+use crate::tree::{Glance, Place, Publication, Replaced, Tree, is_backup};
 use crate::{BlobReader, Result, VaultError, read_verified};
 
 /// Other programs may replace the file while we do; after so many times we leave it for later.
@@ -101,6 +102,62 @@ impl Tree for LocalTree {
         .await
     }
 
+    async fn glance(&self, place: &Place) -> Result<Option<Glance>> {
+        let path = self.folder_of(place).join(place.name.as_str());
+        run_blocking("look at a published file", move || match fs::metadata(path) {
+            Ok(metadata) => {
+                let modified_at = metadata.modified().ok().and_then(|at| Timestamp::try_from(at).ok());
+                Ok(Some(Glance { size_bytes: metadata.len(), modified_at: modified_at.unwrap_or_default() }))
+            }
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(cause),
+        })
+        .await
+    }
+
+    async fn backups(&self, place: &Place) -> Result<Vec<String>> {
+        let folder = self.folder_of(place);
+        run_blocking("list backups", move || {
+            let mut names = Vec::new();
+            for entry in read_folder(&folder)? {
+                names.extend(entry?.file_name().to_str().filter(|name| is_backup(name)).map(str::to_owned));
+            }
+            names.sort();
+            Ok(names)
+        })
+        .await
+    }
+
+    async fn remove_backup(&self, place: &Place, backup: &str) -> Result<()> {
+        let (folder, flushing, backup) = (self.folder_of(place), self.flushing, backup.to_owned());
+        let is_shown = backup == place.name.as_str();
+        run_blocking("remove a backup", move || {
+            if is_shown || !is_backup(&backup) {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            match fs::remove_file(folder.join(backup)) {
+                Ok(()) => flushing.folder(&folder),
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+                Err(cause) => Err(cause),
+            }
+        })
+        .await
+    }
+
+    async fn leave(&self, place: &Place) -> Result<()> {
+        let folder = self.folder_of(place);
+        run_blocking("remove a folder of the published tree", move || match fs::remove_dir(folder) {
+            // Somebody else's files are in it, or it is gone.
+            Err(cause)
+                if !matches!(cause.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotFound) =>
+            {
+                Err(cause)
+            }
+            _ => Ok(()),
+        })
+        .await
+    }
+
     async fn open_backup(&self, place: &Place, backup: &str) -> Result<BlobReader> {
         let is_one_name = !backup.contains('/') && backup != "." && backup != "..";
         let path = self.folder_of(place).join(backup);
@@ -124,6 +181,15 @@ impl Tree for LocalTree {
             Ok(())
         })
         .await
+    }
+}
+
+/// The entries of a folder; none if it is not there.
+fn read_folder(folder: &Path) -> io::Result<Vec<io::Result<fs::DirEntry>>> {
+    match fs::read_dir(folder) {
+        Ok(entries) => Ok(entries.collect()),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(cause) => Err(cause),
     }
 }
 

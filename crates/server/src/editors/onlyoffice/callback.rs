@@ -86,6 +86,7 @@ fn to_callback(claims: &Value, key: EditorKey, status: u8) -> Callback {
     Callback {
         url: text(&claims["url"]),
         forms_data_url: text(&claims["formsdataurl"]),
+        changes_url: text(&claims["changesurl"]),
         file_type: text(&claims["filetype"]),
         author_name,
         last_save: last_save(claims, status),

@@ -20,7 +20,7 @@ use super::link;
 use super::tokens::Tokens;
 use crate::clock::{Clock, Random};
 use crate::config::{Config, DocumentServer as Settings};
-use crate::editors::{CommandError, DocumentServer, FetchError, ForceSave};
+use crate::editors::{CommandError, DocumentServer, FetchError, ForceSave, Wanted};
 use crate::telemetry;
 
 /// A transfer that stands still for this long is broken.
@@ -135,6 +135,11 @@ fn broken(cause: reqwest::Error) -> FetchError {
 #[async_trait]
 impl DocumentServer for OnlyOffice {
     async fn fetch(&self, link: &str, spool: &Spool) -> Result<Spooled, FetchError> {
+        self.fetch_at_most(&Wanted { link, bytes_max: self.fetch_bytes_max }, spool).await
+    }
+
+    async fn fetch_at_most(&self, wanted: &Wanted<'_>, spool: &Spool) -> Result<Spooled, FetchError> {
+        let link = wanted.link;
         let target = link::resolve(&self.settings, link).map_err(|what| FetchError::BadLink { what })?;
         if link::is_foreign(&self.settings, link) {
             tracing::debug!("a link named another host and was fetched from the configured server");
@@ -143,15 +148,16 @@ impl DocumentServer for OnlyOffice {
         let sent = self.http.get(target).header(ACCEPT_ENCODING, "identity").send().await;
         let response = sent.map_err(broken)?;
         let announced = announced_length(&response, is_page(link))?;
-        if announced.is_some_and(|length| length > self.fetch_bytes_max) {
-            return Err(FetchError::TooLarge { limit_bytes: self.fetch_bytes_max });
+        let too_large = || FetchError::TooLarge { limit_bytes: wanted.bytes_max };
+        if announced.is_some_and(|length| length > wanted.bytes_max) {
+            return Err(too_large());
         }
         let mut writer = spool.begin();
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {
             let chunk = chunk.map_err(broken)?;
-            if writer.size_bytes() + chunk.len() as u64 > self.fetch_bytes_max {
-                return Err(FetchError::TooLarge { limit_bytes: self.fetch_bytes_max });
+            if writer.size_bytes() + chunk.len() as u64 > wanted.bytes_max {
+                return Err(too_large());
             }
             writer.write(&chunk).await.map_err(FetchError::Spool)?;
         }
@@ -159,6 +165,11 @@ impl DocumentServer for OnlyOffice {
             return Err(FetchError::Broken { cause: "the body is shorter than announced".into() });
         }
         writer.finish().await.map_err(FetchError::Spool)
+    }
+
+    async fn fetch_for_browser(&self, wanted: &Wanted<'_>, spool: &Spool) -> Result<Spooled, FetchError> {
+        link::require_result(&self.settings, wanted.link).map_err(|what| FetchError::BadLink { what })?;
+        self.fetch_at_most(wanted, spool).await
     }
 
     async fn knowledge_of(&self, key: &EditorKey) -> ServerKnowledge {
@@ -211,6 +222,10 @@ impl DocumentServer for OnlyOffice {
             Err(CommandError::Refused { code: 1, .. }) => Ok(ForceSave::NobodyThere),
             Err(cause) => Err(cause),
         }
+    }
+
+    async fn rename(&self, key: &EditorKey, title: &str) -> Result<(), CommandError> {
+        self.command("meta", json!({ "key": key.as_str(), "meta": { "title": title } })).await.map(drop)
     }
 
     async fn version(&self) -> Result<String, CommandError> {

@@ -42,6 +42,23 @@ pub(super) fn is_foreign(config: &DocumentServer, link: &str) -> bool {
     !known.into_iter().chain(&config.download_origins).any(|each| each.origin() == url.origin())
 }
 
+/// Refuses a link that leads anywhere but to a result of the configured server. Nobody signed it, so that its host is no
+/// mistake of a browser but what somebody chose, and other paths of the server are none of their business.
+pub(super) fn require_result(config: &DocumentServer, link: &str) -> Result<(), String> {
+    if is_foreign(config, link) {
+        return Err("it leads to another host than the Document Server".to_owned());
+    }
+    let target = resolve(config, link)?;
+    let is_stored_elsewhere = config.download_origins.iter().any(|origin| origin.origin() == target.origin());
+    let below = below(target.path(), config.internal_url.path());
+    let is_plain = !below.contains("..") && !below.contains("//") && !below.contains('%');
+    if is_stored_elsewhere || (below.starts_with("/cache/files/") && is_plain) {
+        Ok(())
+    } else {
+        Err("it does not lead to a result of the Document Server".to_owned())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +107,34 @@ mod tests {
         }
         for link in ["file:///etc/passwd", "gopher://x/y", "http://ds@evil/x", "not a link", "javascript:1"] {
             assert!(resolved(link).starts_with("refused"), "{link}");
+        }
+    }
+
+    #[test]
+    fn a_link_of_a_browser_must_lead_to_a_result() {
+        let good = [
+            "https://office.example.org/ds/cache/files/data/k_1/output.docx/output.docx?md5=a%2Fb",
+            "http://ds:8000/cache/files/data/k_1/output.docx",
+            "https://bucket.example.net/x?signature=1",
+        ];
+        let bad = [
+            "https://office.example.org/ds/info/info.json",
+            "https://office.example.org/ds/cache/files/../../info",
+            "https://office.example.org/ds/cache/files/%2e%2e/%2e%2e/info",
+            "https://office.example.org/ds/command",
+            "http://evil.example/cache/files/x",
+            "http://169.254.169.254/cache/files/x",
+            "http://ds:9999/cache/files/x",
+            "file:///cache/files/x",
+            "http://user@ds:8000/cache/files/x",
+            "nonsense",
+        ];
+
+        for link in good {
+            assert_eq!(require_result(&config(), link), Ok(()), "{link}");
+        }
+        for link in bad {
+            assert!(require_result(&config(), link).is_err(), "{link}");
         }
     }
 
