@@ -184,3 +184,31 @@ async fn the_status_counts_forgotten_files_that_wait() {
     assert!(metrics.contains("saveguard_forgotten_waiting"), "{metrics}");
     stage.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pruning_works_without_a_running_service_too() {
+    let stage = Stage::start().await;
+    stage.docx("12345").await;
+    expect_clean(&stage).await;
+    let config = stage.app().config.clone();
+    let Stage { service, editor, folder, .. } = stage;
+    assert_eq!(service.stop().await, 0);
+    let run = |arguments: &'static [&'static str]| {
+        let config = config.clone();
+        tokio::task::spawn_blocking(move || saveguard(&config, arguments))
+    };
+
+    let pruned = run(&["prune", "--dry-run", "--json"]).await.unwrap();
+    let verified = run(&["verify", "--json"]).await.unwrap();
+
+    assert!(pruned.status.success(), "{}", String::from_utf8_lossy(&pruned.stderr));
+    let said = crate::cli::json(&pruned);
+    assert_eq!(
+        (&said["documents"], &said["contents"], &said["failed"]),
+        (&json!(1), &json!(0), &json!(0)),
+        "{said}"
+    );
+    assert!(verified.status.success());
+    editor.stop().await;
+    drop(folder);
+}
