@@ -86,6 +86,7 @@ pub(super) struct ActsView {
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ActsQuery {
     /// Done by this user's id only.
     user: Option<String>,

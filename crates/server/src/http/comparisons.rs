@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::comparing::{Compared, Which, compare};
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct CompareQuery {
     /// The older content: a version (`13`), a checkpoint (`13.2`) or a kept copy (`kept:7`). Else the one before `to`.
     from: Option<String>,

@@ -165,6 +165,7 @@ impl From<Content> for VersionView {
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct UploadQuery {
     /// The file name.
     name: String,
@@ -206,6 +207,7 @@ pub(super) async fn create_document(
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
     /// Of this project only.
     project: Option<String>,
@@ -268,6 +270,7 @@ pub(super) async fn list_versions(
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ContentQuery {
     /// Which version (`14`) or checkpoint (`14.2`); the head if none is named.
     version: Option<String>,

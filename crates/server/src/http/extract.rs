@@ -24,6 +24,7 @@ impl From<JsonRejection> for Problem {
     fn from(rejection: JsonRejection) -> Self {
         match rejection {
             JsonRejection::BytesRejection(_) => Self::too_large(super::routes::JSON_BYTES_MAX as u64),
+            JsonRejection::MissingJsonContentType(_) => Self::not_json(),
             rejection => Self::bad_request(rejection.body_text()),
         }
     }

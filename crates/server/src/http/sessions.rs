@@ -105,6 +105,7 @@ pub(super) async fn list_document_sessions(
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct SessionsQuery {
     /// Also those that nobody is in and that hold nothing.
     #[serde(default)]

@@ -88,14 +88,19 @@ impl From<ApiToken> for TokenView {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewToken {
-    /// What people call it.
-    #[schema(example = "nightly export")]
+    /// What people call it: 1 to 200 characters, no control characters.
+    #[schema(
+        example = "nightly export",
+        min_length = 1,
+        max_length = 200,
+        pattern = r"^[^\x00-\x1F\x7F-\x9F]*[^\s\x00-\x1F\x7F-\x9F][^\x00-\x1F\x7F-\x9F]*$"
+    )]
     name: String,
     /// What its bearer is: viewer, commenter, editor, submitter, regulator or admin.
-    #[schema(example = "viewer")]
+    #[schema(example = "viewer", pattern = "^(viewer|commenter|editor|submitter|regulator|admin)$")]
     role: String,
     /// Whose data its bearer may touch; `["*"]` for all companies.
-    #[schema(example = json!(["acme"]))]
+    #[schema(example = json!(["acme"]), min_items = 1)]
     companies: Vec<String>,
     /// For which organisations its bearer acts; `["*"]` for all.
     #[serde(default)]
@@ -170,6 +175,7 @@ pub(super) async fn create_token(
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct TokenQuery {
     /// After this number: the last one of the page before.
     after: Option<u64>,
@@ -187,7 +193,7 @@ pub(super) async fn list_tokens(
 ) -> Result<Json<Vec<TokenView>>, Problem> {
     session.allow_administering()?;
     let limit = query.limit.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX);
-    let mut after = query.after.unwrap_or(0).min(i64::MAX.unsigned_abs());
+    let mut after = query.after.unwrap_or(0);
     let mut shown = Vec::new();
     while shown.len() < limit {
         let page = app.ledger.api_tokens(after, LEDGER_PAGE).await?;
@@ -211,7 +217,6 @@ pub(super) async fn revoke_token(
     PathOf(number): PathOf<u64>,
 ) -> Result<StatusCode, Problem> {
     session.allow_administering()?;
-    let number = number.min(i64::MAX.unsigned_abs());
     let token = app.ledger.api_token(number).await?.ok_or_else(Problem::not_found)?;
     if !may_manage(&session.0, token.role, &token.companies) {
         return Err(Problem::not_found());
