@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -151,6 +152,9 @@ class Stage:
         password = self.share("notes", {"allows": "view", "password": "secret"})
         for document in expendable[:5]:
             shares.append(self.share(document, {"allows": "view"})["details"]["number"])
+        ticket = self.ask("POST", f"/api/v1/shares/{link['token']}/open", {})["ticket"]
+        viewed = self.ask("POST", "/api/v1/documents/notes/editor-config", {"mode": "view"})
+        stream = urllib.parse.urlsplit(viewed["config"]["document"]["url"])
         wish = {"name": "expendable", "role": "viewer", "companies": ["acme"]}
         tokens = [self.ask("POST", "/api/v1/tokens", wish)["details"]["number"] for _ in range(5)]
         heads = [f'"{self.ask("GET", f"/api/v1/documents/{each}")["sha256"]}"' for each in documents]
@@ -158,6 +162,7 @@ class Stage:
             "company": ["acme"], "limited": ["limited"], "project": ["plans"], "document": documents, "expendable": expendable,
             "version": ["1", "2"], "kept": kept, "orphan": orphans, "share": shares, "token": tokens,
             "link": [link["token"], password["token"]], "head": heads,
+            "notes": ["notes"], "ticket": [ticket], "stream": urllib.parse.parse_qs(stream.query)["token"],
         }  # fmt: skip
 
     def open(self, document):

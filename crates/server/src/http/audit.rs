@@ -99,6 +99,7 @@ pub(super) struct ActsQuery {
     #[param(value_type = Option<String>, format = DateTime)]
     to: Option<Timestamp>,
     /// `next` of the page before.
+    #[param(pattern = "^-?[0-9]{1,13}~[^~]+~[0-9]{1,18}$")]
     after: Option<String>,
     /// At most so many: 1 to 1000, else 100.
     limit: Option<u32>,

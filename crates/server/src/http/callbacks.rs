@@ -24,6 +24,22 @@ const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The server sends its callback in one go.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 
+/// What the Document Server sends. Only what the token says counts.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "describes what the editors' side reads")]
+struct CallbackBody {
+    /// All of this, signed. It may be in the header instead.
+    token: Option<String>,
+    /// The editor key.
+    key: Option<String>,
+    /// What happened, by the Document Server's numbers.
+    status: Option<i32>,
+    /// Where the result is.
+    url: Option<String>,
+    /// Who is inside.
+    users: Option<Vec<String>>,
+}
+
 /// What the Document Server understands.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "describes what `to_document_server` says")]
@@ -37,7 +53,7 @@ struct CallbackAnswer {
 #[utoipa::path(
     post, path = "/callback/{document}", tag = "document server",
     params(("document" = String, Path, description = "For people who read logs; the signed key decides")),
-    request_body(content = serde_json::Value, description = "As the Document Server sends it, with its token"),
+    request_body(content = CallbackBody, description = "As the Document Server sends it, with its token"),
     responses(
         (status = 200, description = "`{\"error\":0}` stored, `{\"error\":1}` kept aside and announced", body = CallbackAnswer),
         (status = 408, description = "API_004: the body took too long", body = ProblemDocument, content_type = "application/problem+json"),

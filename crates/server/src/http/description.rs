@@ -4,6 +4,7 @@
 //! Guarantees: what a handler says itself stays as it is. `cargo xtask schema` holds the whole description against the
 //! running server.
 
+use utoipa::Number;
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn, PathItem};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -47,6 +48,7 @@ pub(super) fn complete(mut description: OpenApi) -> OpenApi {
         for (method, operation) in operations(item) {
             for parameter in operation.parameters.iter_mut().flatten().filter(|_| is_ours) {
                 describe_id(parameter);
+                describe_number(parameter);
             }
             describe_bytes(operation);
             describe_events(operation);
@@ -163,6 +165,20 @@ fn describe_id(parameter: &mut RefOr<Parameter>) {
     };
     let schema = ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern)).build();
     parameter.schema = Some(RefOr::T(Schema::Object(schema)));
+}
+
+/// Our numbers have no sign, and the usual formats do: they would be half as large.
+fn describe_number(parameter: &mut RefOr<Parameter>) {
+    let RefOr::T(Parameter { schema: Some(RefOr::T(Schema::Object(schema))), .. }) = parameter else {
+        return;
+    };
+    if schema.minimum.is_none() || schema.maximum.is_some() {
+        return;
+    }
+    let is_short = matches!(schema.format, Some(SchemaFormat::KnownFormat(KnownFormat::Int32)));
+    let most = if is_short { u64::from(u32::MAX) } else { u64::MAX };
+    schema.format = None;
+    schema.maximum = usize::try_from(most).ok().map(Number::UInt);
 }
 
 #[cfg(test)]

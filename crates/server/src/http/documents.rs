@@ -215,6 +215,7 @@ pub(super) struct ListQuery {
     #[serde(default)]
     deleted: bool,
     /// After this id: the last one of the page before.
+    #[param(pattern = "^[0-9a-zA-Z][0-9a-zA-Z._=-]{0,63}$")]
     after: Option<String>,
     /// At most so many: 1 to 1000, else 100.
     limit: Option<u32>,

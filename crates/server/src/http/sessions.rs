@@ -111,6 +111,7 @@ pub(super) struct SessionsQuery {
     #[serde(default)]
     idle: bool,
     /// After this key: `next` of the page before.
+    #[param(pattern = "^[0-9a-zA-Z._=-]{1,128}$")]
     after: Option<String>,
     /// Look at so many keys at most: 1 to 1000, else 100.
     limit: Option<u32>,

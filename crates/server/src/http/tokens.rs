@@ -84,6 +84,12 @@ impl From<ApiToken> for TokenView {
     }
 }
 
+/// An id, or `*` for all of them, which stands alone.
+#[derive(ToSchema)]
+#[schema(pattern = r"^(\*|[0-9a-zA-Z][0-9a-zA-Z._=-]{0,63})$")]
+#[allow(dead_code, reason = "describes what is read as text")]
+struct IdOrAll(String);
+
 /// A token to be made.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -100,10 +106,11 @@ pub(super) struct NewToken {
     #[schema(example = "viewer", pattern = "^(viewer|commenter|editor|submitter|regulator|admin)$")]
     role: String,
     /// Whose data its bearer may touch; `["*"]` for all companies.
-    #[schema(example = json!(["acme"]), min_items = 1)]
+    #[schema(value_type = Vec<IdOrAll>, example = json!(["acme"]), min_items = 1)]
     companies: Vec<String>,
     /// For which organisations its bearer acts; `["*"]` for all.
     #[serde(default)]
+    #[schema(value_type = Vec<IdOrAll>)]
     organisations: Vec<String>,
     /// After how many days it expires; never if not set.
     #[serde(default)]
