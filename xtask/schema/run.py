@@ -198,6 +198,7 @@ def main():
         environment = os.environ | {"SCHEMA_TOKEN": stage.token, "SCHEMA_KEYS": json.dumps(stage.keys), "SCHEMA_FILE": stage.file, "SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": str(HERE)}
         code = subprocess.run([*command, *arguments.rest], cwd=folder, env=environment).returncode
         dead = stage.dead()
+        print(f"schema: logs and data are in {folder}")
         if dead:
             print(f"schema: died meanwhile: {dead}; see {stage.log.name}")
         return 1 if dead else code

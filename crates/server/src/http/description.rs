@@ -16,7 +16,6 @@ const PROBLEM: &str = "application/problem+json";
 const JSON: &str = "application/json";
 /// How a handler says that it sends the bytes of a file.
 const BYTES: &str = "application/octet-stream";
-const EVENTS: &str = "text/event-stream";
 /// What `model::ids` takes.
 const ID: &str = "^[0-9a-zA-Z][0-9a-zA-Z._=-]{0,63}$";
 /// What `model::Label` takes: `14` or `14.2`.
@@ -51,7 +50,6 @@ pub(super) fn complete(mut description: OpenApi) -> OpenApi {
                 describe_number(parameter);
             }
             describe_bytes(operation);
-            describe_events(operation);
             for shared in problems_of(path, method, operation) {
                 add_problem(operation, shared);
             }
@@ -84,7 +82,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut O
 /// The problems an operation may answer because of what it takes, whatever it does.
 fn problems_of(path: &str, method: &str, operation: &Operation) -> Vec<Shared> {
     let parameters = operation.parameters.iter().flatten();
-    let is_about_something = parameters.clone().any(|each| is_in_path(each));
+    let is_about_something = parameters.clone().any(is_in_path);
     let has_bearer = operation.security.as_ref().is_some_and(|ways| !ways.is_empty());
     let has_body = operation.request_body.is_some();
     let facts = [
@@ -134,20 +132,6 @@ fn describe_bytes(operation: &mut Operation) {
     responses.insert("206".to_owned(), RefOr::T(part));
     responses.insert("304".to_owned(), RefOr::T(Response::new("`If-None-Match` names it already")));
     responses.insert("416".to_owned(), RefOr::T(Response::new("The range lies outside of the content")));
-}
-
-/// A stream has no end, so its schema is the one of each event.
-fn describe_events(operation: &mut Operation) {
-    let responses = operation.responses.responses.values_mut();
-    let contents = responses.filter_map(|each| match each {
-        RefOr::T(response) => response.content.get_mut(EVENTS),
-        RefOr::Ref(_) => None,
-    });
-    for content in contents {
-        if let RefOr::T(content) = content {
-            content.item_schema = content.schema.take();
-        }
-    }
 }
 
 fn is_bytes(response: &RefOr<Response>) -> bool {

@@ -35,7 +35,7 @@ pub(super) struct EventsQuery {
     after: Option<String>,
 }
 
-/// An event.
+/// An event of the stream; the stream is a row of them.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "describes what `written` writes")]
 struct EventView {
