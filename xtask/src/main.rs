@@ -1,10 +1,11 @@
-//! Commands for people who work on Saveguard: `cargo xtask test`, `bench`, `torture`, `fuzz`.
+//! Commands for people who work on Saveguard: `cargo xtask test`, `bench`, `torture`, `fuzz`, `schema`.
 //!
 //! Guarantees: `test` is all that CI runs; it installs what is missing, or says the one line that does. The heavy
 //! commands are programs of their own (`bench`, `torture`, `fuzz`), started from here in the right build.
 #![allow(clippy::print_stderr, reason = "a command for people")]
 
 mod packages;
+mod schema;
 mod shell;
 mod test;
 
@@ -45,6 +46,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },
+    /// Call every operation of the API description with right and wrong data: no 5xx, nothing that is not described.
+    Schema(schema::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Torture { rest } => shell::run_package("torture", "release", &rest),
         // Optimised, with the checks of a debug build: a sum that wraps around is a fault to find.
         Command::Fuzz { rest } => shell::run_package("fuzz", "fuzz", &rest),
+        Command::Schema(arguments) => schema::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -151,6 +151,7 @@ macro_rules! contract_tests {
             more_chains_than_one_anchor_holds_take_several,
             acts_are_found_by_document_person_time_and_kind,
             pages_of_acts_join_without_gap_or_repeat,
+            a_number_that_nothing_can_have_finds_nothing,
             all_chains_of_a_company_are_listed_and_check,
             a_save_has_a_receipt,
             a_blob_remembers_when_it_was_last_read_back,

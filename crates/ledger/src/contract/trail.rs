@@ -11,6 +11,7 @@ use model::trail::{ANCHOR, Anchor, Checker, chain_of, is_company_chain};
 use model::{CompanyId, Digest, DocumentId, Label};
 
 use super::desk::{Desk, author};
+use crate::LedgerError;
 use crate::changes::ChangeRequest;
 use crate::documents::Document;
 use crate::keys::OpenRequest;
@@ -188,6 +189,25 @@ pub async fn pages_of_acts_join_without_gap_or_repeat(desk: &Desk) {
     }
 
     assert_eq!(joined, whole);
+}
+
+/// Callers choose numbers as they like; the largest one is not a failure of the store.
+pub async fn a_number_that_nothing_can_have_finds_nothing(desk: &Desk) {
+    let document = desk.document("one").await;
+    let after = Some(ActPlace { at: desk.now(), chain: "one".to_owned(), sequence: u64::MAX });
+
+    let ledger = &desk.ledger;
+    assert_eq!(ledger.kept_copy(u64::MAX).await.unwrap(), None);
+    let dismissed = ledger.dismiss_kept(u64::MAX, &author("u7"), desk.now()).await;
+    assert!(matches!(dismissed, Err(LedgerError::NotFound { .. })));
+    assert_eq!(ledger.share(u64::MAX).await.unwrap(), None);
+    assert_eq!(ledger.shares(&document.id, u64::MAX, 10).await.unwrap(), []);
+    assert_eq!(ledger.api_token(u64::MAX).await.unwrap(), None);
+    assert_eq!(ledger.api_tokens(u64::MAX, 10).await.unwrap(), []);
+    for of in [ActsOf::Company(acme()), ActsOf::Document(document.id)] {
+        let found = ledger.find_acts(&ActsPage { after: after.clone(), ..page(of) }).await.unwrap();
+        assert_eq!(found, []);
+    }
 }
 
 pub async fn all_chains_of_a_company_are_listed_and_check(desk: &Desk) {

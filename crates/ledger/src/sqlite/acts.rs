@@ -5,7 +5,7 @@ use model::trail::{Checker, Flaw, Verdict, chain_of};
 use model::{CompanyId, Digest, DocumentId, Label};
 use rusqlite::{Connection, Row, params};
 
-use super::rows::{self, CONTENT_COLUMNS, Stored, get, get_optional, optional, optional_ms};
+use super::rows::{self, CONTENT_COLUMNS, Stored, asked, get, get_optional, optional, optional_ms};
 use crate::Result;
 use crate::trail::{ActsOf, ActsPage, Inconsistency, SaveReceipt};
 
@@ -65,7 +65,7 @@ fn of_document(
          AND (?4 IS NULL OR at_ms >= ?4) AND (?5 IS NULL OR at_ms < ?5) AND sequence > ?6 ORDER BY sequence LIMIT ?7",
     )?;
     let (since, until) = (optional_ms(page.since), optional_ms(page.until));
-    let after = page.after.as_ref().map_or(0, |after| after.sequence);
+    let after = page.after.as_ref().map_or(0, |after| asked(after.sequence));
     let values = params![document.as_str(), page.actor, page.action, since, until, after, page.limit];
     Ok(query.query_map(values, entry)?.collect::<rusqlite::Result<_>>()?)
 }
@@ -77,8 +77,10 @@ fn of_company(connection: &Connection, company: &CompanyId, page: &ActsPage) -> 
          AND (at_ms, chain, sequence) > (?4, ?5, ?6) AND at_ms < ?7 ORDER BY at_ms, chain, sequence LIMIT ?8",
     )?;
     let since = optional_ms(page.since).unwrap_or(i64::MIN);
-    let after =
-        page.after.as_ref().map(|after| (after.at.as_millisecond(), after.chain.as_str(), after.sequence));
+    let after = page
+        .after
+        .as_ref()
+        .map(|after| (after.at.as_millisecond(), after.chain.as_str(), asked(after.sequence)));
     // No chain is called nothing: this lies before all entries of that time.
     let (at, chain, sequence) = after.filter(|after| after.0 >= since).unwrap_or((since, "", 0));
     let until = optional_ms(page.until).unwrap_or(i64::MAX);

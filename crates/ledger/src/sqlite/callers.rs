@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::SqliteLedger;
 use super::audit::{Actor, CompanyAct, append_company_act};
 use super::facts::exists;
-use super::rows::{Stored, get, get_optional, ms, optional, optional_ms};
+use super::rows::{Stored, asked, get, get_optional, ms, optional, optional_ms};
 use crate::callers::{ApiToken, NewApiToken, Revocation};
 use crate::documents::Author;
 use crate::{Callers, LedgerError, Result};
@@ -42,7 +42,7 @@ impl Callers for SqliteLedger {
         self.read(move |connection| {
             let mut query = connection
                 .prepare_cached("SELECT * FROM api_tokens WHERE number > ?1 ORDER BY number LIMIT ?2")?;
-            Ok(query.query_map(params![after, limit], token)?.collect::<rusqlite::Result<_>>()?)
+            Ok(query.query_map(params![asked(after), limit], token)?.collect::<rusqlite::Result<_>>()?)
         })
         .await
     }
@@ -110,7 +110,7 @@ fn revoke(connection: &Connection, revocation: &Revocation) -> Result<bool> {
 
 fn find(connection: &Connection, number: u64) -> Result<Option<ApiToken>> {
     let mut query = connection.prepare_cached("SELECT * FROM api_tokens WHERE number = ?1")?;
-    optional(query.query_row([number], token))
+    optional(query.query_row([asked(number)], token))
 }
 
 /// Writes an act down in the chain of every company the token opens, or of the installation if it opens all.

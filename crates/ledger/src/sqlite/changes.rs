@@ -10,7 +10,7 @@ use serde_json::json;
 use super::audit::{Act, Actor, CompanyAct, anchor_document, append, append_company_act};
 use super::contents::{self, NewContent};
 use super::keys::{self, Asked, Sessions};
-use super::rows::{Stored, get, ms, optional};
+use super::rows::{Stored, asked, get, ms, optional};
 use super::{SqliteLedger, callback_text};
 use crate::changes::{
     ChangeOutcome, ChangeRequest, ChangeSource, Changes, Download, EditorsInside, HeadChange, SaveNews,
@@ -214,7 +214,7 @@ fn settle_kept(connection: &Connection, number: u64, settling: &Settling<'_>) ->
         .prepare_cached(
             "UPDATE kept SET settled_ms = ?2, settled_as = ?3 WHERE number = ?1 AND settled_ms IS NULL RETURNING document",
         )?
-        .query_row(params![number, ms(settling.at), settling.as_what], |row| {
+        .query_row(params![asked(number), ms(settling.at), settling.as_what], |row| {
             row.get::<_, Option<Stored<DocumentId>>>(0)
         });
     let Some(document) = optional(settled)? else {
@@ -234,7 +234,7 @@ fn settle_kept(connection: &Connection, number: u64, settling: &Settling<'_>) ->
 }
 
 fn exists_kept(connection: &Connection, number: u64) -> Result<bool> {
-    super::facts::exists(connection, "SELECT 1 FROM kept WHERE number = ?1", params![number])
+    super::facts::exists(connection, "SELECT 1 FROM kept WHERE number = ?1", params![asked(number)])
 }
 
 fn saves_after(connection: &Connection, document: &DocumentId, after: InboxNumber) -> Result<Vec<SaveNews>> {

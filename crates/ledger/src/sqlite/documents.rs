@@ -11,7 +11,7 @@ use super::audit::{Act, Actor, anchor_company, append};
 use super::contents::{self, NewContent, NewKept};
 use super::facts::exists;
 use super::rows::{
-    CONTENT_COLUMNS, DOCUMENT_COLUMNS, KEPT_COLUMNS, Stored, content, document, kept, ms, optional,
+    CONTENT_COLUMNS, DOCUMENT_COLUMNS, KEPT_COLUMNS, Stored, asked, content, document, kept, ms, optional,
 };
 use super::{SqliteLedger, companies, keys};
 use crate::documents::{
@@ -105,7 +105,7 @@ impl Documents for SqliteLedger {
         self.read(move |connection| {
             let mut query =
                 connection.prepare_cached(&format!("SELECT {KEPT_COLUMNS} WHERE k.number = ?1"))?;
-            optional(query.query_row([number], kept))
+            optional(query.query_row([asked(number)], kept))
         })
         .await
     }

@@ -78,6 +78,11 @@ impl ToSql for Stored<InboxNumber> {
     }
 }
 
+/// A number that somebody asks for, as it would be stored. One that no row can have finds none, instead of failing.
+pub(super) fn asked(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
 /// Shorthand for storing a point in time.
 pub(super) fn ms(at: Timestamp) -> Stored<Timestamp> {
     Stored(at)

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::SqliteLedger;
 use super::audit::{Act, Actor, append};
 use super::facts::exists;
-use super::rows::{Stored, get, get_optional, ms, optional, optional_ms};
+use super::rows::{Stored, asked, get, get_optional, ms, optional, optional_ms};
 use crate::documents::Author;
 use crate::shares::{Guest, GuestSession, NewShare, RefusedVisit, Share, ShareRevocation, Visit};
 use crate::{LedgerError, Result, Shares};
@@ -46,7 +46,7 @@ impl Shares for SqliteLedger {
             let mut query = connection.prepare_cached(
                 "SELECT * FROM shares WHERE document = ?1 AND number > ?2 ORDER BY number LIMIT ?3",
             )?;
-            let rows = query.query_map(params![document.as_str(), after, limit], share)?;
+            let rows = query.query_map(params![document.as_str(), asked(after), limit], share)?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
         .await
@@ -228,7 +228,7 @@ fn revoke(connection: &Connection, revocation: &ShareRevocation) -> Result<bool>
 
 fn find(connection: &Connection, number: u64) -> Result<Option<Share>> {
     let mut query = connection.prepare_cached("SELECT * FROM shares WHERE number = ?1")?;
-    optional(query.query_row([number], share))
+    optional(query.query_row([asked(number)], share))
 }
 
 fn require(connection: &Connection, number: u64) -> Result<Share> {

@@ -166,6 +166,20 @@ impl Problem {
             .retry_after(2)
     }
 
+    /// The path is there, and is not called like this.
+    pub fn method_not_allowed() -> Self {
+        let next = "Use one of the methods in the header `Allow`.";
+        let detail = "This path does not know the method.";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, Code::BadRequest, detail, next)
+    }
+
+    /// A body that is not marked as JSON.
+    pub fn not_json() -> Self {
+        let next = "Send JSON, with `Content-Type: application/json`.";
+        let detail = "The body is not marked as JSON.";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::BadRequest, detail, next)
+    }
+
     /// Too many bytes.
     pub fn too_large(limit_bytes: u64) -> Self {
         let detail = format!("The request is larger than {limit_bytes} bytes.");

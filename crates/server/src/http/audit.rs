@@ -86,6 +86,7 @@ pub(super) struct ActsView {
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ActsQuery {
     /// Done by this user's id only.
     user: Option<String>,
@@ -98,6 +99,7 @@ pub(super) struct ActsQuery {
     #[param(value_type = Option<String>, format = DateTime)]
     to: Option<Timestamp>,
     /// `next` of the page before.
+    #[param(pattern = "^-?[0-9]{1,13}~[^~]+~[0-9]{1,18}$")]
     after: Option<String>,
     /// At most so many: 1 to 1000, else 100.
     limit: Option<u32>,

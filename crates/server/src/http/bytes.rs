@@ -106,16 +106,24 @@ fn asked(range: Option<&HeaderValue>, size_bytes: u64) -> Asked {
     if range.start < range.end { Asked::Part(range) } else { Asked::Unsatisfiable }
 }
 
+/// What bytes are sent as, by their type.
+const CONTENT_TYPES: [(&str, &str); 5] = [
+    ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    ("xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    ("pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+    ("pdf", "application/pdf"),
+    ("rtf", "application/rtf"),
+];
+/// Never as HTML: what people upload must not run in our pages.
+const OTHER_TYPE: &str = "application/octet-stream";
+
 fn content_type(file_type: &str) -> &'static str {
-    match file_type {
-        "docx" => "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        "xlsx" => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        "pptx" => "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-        "pdf" => "application/pdf",
-        "rtf" => "application/rtf",
-        // Never as HTML: what people upload must not run in our pages.
-        _ => "application/octet-stream",
-    }
+    CONTENT_TYPES.iter().find(|(kind, _)| *kind == file_type).map_or(OTHER_TYPE, |(_, content)| content)
+}
+
+/// Everything that bytes are sent as.
+pub(super) fn content_types() -> impl Iterator<Item = &'static str> {
+    CONTENT_TYPES.iter().map(|(_, content)| *content).chain([OTHER_TYPE])
 }
 
 #[cfg(test)]

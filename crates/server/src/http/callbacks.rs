@@ -11,6 +11,7 @@ use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use model::callbacks::Answer;
 use model::problems::Code;
+use utoipa::ToSchema;
 
 use super::answer::{Problem, ProblemDocument, to_document_server};
 use crate::app::App;
@@ -24,13 +25,39 @@ const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The server sends its callback in one go.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 
+/// What the Document Server sends. Only what the token says counts.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "describes what the editors' side reads")]
+struct CallbackBody {
+    /// All of this, signed. It may be in the header instead.
+    token: Option<String>,
+    /// The editor key.
+    key: Option<String>,
+    /// What happened, by the Document Server's numbers.
+    status: Option<i32>,
+    /// Where the result is.
+    url: Option<String>,
+    /// Who is inside.
+    users: Option<Vec<String>>,
+}
+
+/// What the Document Server understands.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "describes what `to_document_server` says")]
+struct CallbackAnswer {
+    /// 0: it may forget its copy. 1: it keeps it.
+    #[schema(maximum = 1)]
+    error: u32,
+}
+
 /// A callback of the Document Server.
 #[utoipa::path(
     post, path = "/callback/{document}", tag = "document server",
     params(("document" = String, Path, description = "For people who read logs; the signed key decides")),
-    request_body(content = serde_json::Value, description = "As the Document Server sends it, with its token"),
+    request_body(content = CallbackBody, description = "As the Document Server sends it, with its token"),
     responses(
-        (status = 200, description = "`{\"error\":0}` stored, `{\"error\":1}` kept aside and announced"),
+        (status = 200, description = "`{\"error\":0}` stored, `{\"error\":1}` kept aside and announced", body = CallbackAnswer),
+        (status = 408, description = "API_004: the body took too long", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 403, description = "DOC_004: the token is missing or forged", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, description = "DOC_003, DOC_004, DOC_005: repeat", body = ProblemDocument, content_type = "application/problem+json"),
     )

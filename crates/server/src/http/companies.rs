@@ -95,9 +95,14 @@ pub(super) struct ProjectView {
 #[serde(deny_unknown_fields)]
 pub(super) struct NewNamed {
     /// Its id: 1 to 64 of `0-9a-zA-Z._=-`, beginning with a letter or digit.
-    #[schema(example = "acme")]
+    #[schema(example = "acme", pattern = "^[0-9a-zA-Z][0-9a-zA-Z._=-]{0,63}$")]
     id: String,
-    /// What people call it.
+    /// What people call it: 1 to 200 characters, no control characters.
+    #[schema(
+        min_length = 1,
+        max_length = 200,
+        pattern = r"^[^\x00-\x1F\x7F-\x9F]*[^\s\x00-\x1F\x7F-\x9F][^\x00-\x1F\x7F-\x9F]*$"
+    )]
     name: String,
 }
 
@@ -105,7 +110,12 @@ pub(super) struct NewNamed {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewName {
-    /// What people call it from now on.
+    /// What people call it from now on: 1 to 200 characters, no control characters.
+    #[schema(
+        min_length = 1,
+        max_length = 200,
+        pattern = r"^[^\x00-\x1F\x7F-\x9F]*[^\s\x00-\x1F\x7F-\x9F][^\x00-\x1F\x7F-\x9F]*$"
+    )]
     name: String,
 }
 

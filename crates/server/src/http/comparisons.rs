@@ -16,10 +16,13 @@ use crate::app::App;
 use crate::comparing::{Compared, Which, compare};
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct CompareQuery {
     /// The older content: a version (`13`), a checkpoint (`13.2`) or a kept copy (`kept:7`). Else the one before `to`.
+    #[param(pattern = r"^([1-9][0-9]{0,8}(\.[1-9][0-9]{0,8})?|kept:[0-9]{1,18})$")]
     from: Option<String>,
     /// The newer content, named the same way. Else the head.
+    #[param(pattern = r"^([1-9][0-9]{0,8}(\.[1-9][0-9]{0,8})?|kept:[0-9]{1,18})$")]
     to: Option<String>,
 }
 

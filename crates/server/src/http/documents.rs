@@ -178,6 +178,7 @@ impl From<Content> for VersionView {
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct UploadQuery {
     /// The file name.
     name: String,
@@ -219,6 +220,7 @@ pub(super) async fn create_document(
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
     /// Of this project only.
     project: Option<String>,
@@ -226,6 +228,7 @@ pub(super) struct ListQuery {
     #[serde(default)]
     deleted: bool,
     /// After this id: the last one of the page before.
+    #[param(pattern = "^[0-9a-zA-Z][0-9a-zA-Z._=-]{0,63}$")]
     after: Option<String>,
     /// At most so many: 1 to 1000, else 100.
     limit: Option<u32>,
@@ -298,6 +301,7 @@ fn label_of(text: &str) -> Result<Label, Problem> {
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ContentQuery {
     /// Which version (`14`) or checkpoint (`14.2`); the head if none is named.
     version: Option<String>,

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use model::access::Permission;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use super::answer::{Problem, ProblemDocument};
 use super::caller::Session;
@@ -26,12 +26,26 @@ use crate::app::App;
 use crate::watching::{Event, HeadNews, KeptNews, Place, Until, watch};
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct EventsQuery {
     /// Only how things stand; then the stream ends.
     #[serde(default)]
     once: bool,
     /// Where to go on: the `id` of the last event that was heard. The header `Last-Event-ID` does the same.
     after: Option<String>,
+}
+
+/// An event of the stream; the stream is a row of them.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "describes what `written` writes")]
+struct EventView {
+    /// Where to go on.
+    id: String,
+    /// What happened.
+    #[schema(pattern = "^(version|conflict|quarantined|sessions|renamed|deleted)$")]
+    event: String,
+    /// What there is to tell of it, as JSON.
+    data: String,
 }
 
 /// The data of `version`.
@@ -53,7 +67,7 @@ struct VersionData {
 /// JSON; its `id` says where to go on.
 #[utoipa::path(get, path = "/api/v1/documents/{document}/events", tag = "documents", security(("bearer" = [])),
     params(("document" = String, Path), EventsQuery, ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event that was heard")),
-    responses((status = 200, description = "Server-sent events", body = String, content_type = "text/event-stream"),
+    responses((status = 200, description = "Server-sent events", body = EventView, content_type = "text/event-stream"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, description = "API_007: too many streams", body = ProblemDocument, content_type = "application/problem+json")))]
 #[allow(clippy::too_many_arguments, reason = "each is an extractor")]

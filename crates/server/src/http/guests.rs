@@ -127,6 +127,7 @@ pub(super) async fn open_link(
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct TicketQuery {
     /// The ticket from opening the link.
     #[serde(default)]

@@ -11,13 +11,13 @@ use crate::app::App;
 use crate::room::space;
 
 /// The process lives.
-#[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, description = "The process lives")))]
+#[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, description = "The process lives", body = String, content_type = "text/plain")))]
 pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
 /// The service takes work: it is not stopping, and its ledger and vault answer.
-#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "The service takes work"),
+#[utoipa::path(get, path = "/readyz", tag = "health", responses((status = 200, description = "The service takes work", body = String, content_type = "text/plain"),
     (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn readyz(State(app): State<Arc<App>>) -> Response {
     if !app.is_ready() {

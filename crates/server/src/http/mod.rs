@@ -13,6 +13,7 @@ mod changes;
 mod companies;
 mod comparisons;
 mod cross_origin;
+mod description;
 mod documents;
 mod drains;
 mod events;

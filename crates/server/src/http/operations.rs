@@ -196,7 +196,7 @@ pub(super) async fn prune_now(
 
 /// Metrics for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "operations", security(("bearer" = [])),
-    responses((status = 200, description = "Prometheus text format", content_type = "text/plain"),
+    responses((status = 200, description = "Prometheus text format", body = String, content_type = "text/plain"),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn metrics(
     State(app): State<Arc<App>>,

@@ -14,11 +14,11 @@ use model::problems::Code;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument as _;
 use utoipa::openapi::OpenApi;
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::Problem;
+use super::description::complete;
 use super::{
     audit, callbacks, changes, companies, comparisons, cross_origin, documents, drains, events, guests,
     health, history, kept, operations, people, sessions, shares, stream, tokens, webhooks,
@@ -40,6 +40,7 @@ pub fn router(app: Arc<App>, metrics: PrometheusHandle) -> Router {
         .merge(console::with_policy(console::pages(), &app))
         .route("/api/openapi.json", get(move || async move { Json((*description).clone()) }))
         .fallback(|| async { Problem::not_found() })
+        .method_not_allowed_fallback(|| async { Problem::method_not_allowed() })
         .layer(DefaultBodyLimit::max(JSON_BYTES_MAX))
         .layer(Extension(metrics))
         .layer(from_fn_with_state(Arc::clone(&app), turn_newcomers_away))
@@ -113,16 +114,6 @@ fn api() -> OpenApiRouter<Arc<App>> {
 /// The contract, generated from the handlers.
 pub fn openapi() -> OpenApi {
     complete(api().split_for_parts().1)
-}
-
-fn complete(mut description: OpenApi) -> OpenApi {
-    description.info.title = "Saveguard".to_owned();
-    description.info.version = env!("CARGO_PKG_VERSION").to_owned();
-    description.info.description = Some("The safe place ONLYOFFICE saves to.".to_owned());
-    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("JWT").build();
-    let components = description.components.get_or_insert_with(Default::default);
-    components.add_security_scheme("bearer", SecurityScheme::Http(scheme));
-    description
 }
 
 /// While stopping, newcomers come back later; what runs is finished.

@@ -105,11 +105,13 @@ pub(super) async fn list_document_sessions(
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct SessionsQuery {
     /// Also those that nobody is in and that hold nothing.
     #[serde(default)]
     idle: bool,
     /// After this key: `next` of the page before.
+    #[param(pattern = "^[0-9a-zA-Z._=-]{1,128}$")]
     after: Option<String>,
     /// Look at so many keys at most: 1 to 1000, else 100.
     limit: Option<u32>,

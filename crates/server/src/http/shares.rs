@@ -119,11 +119,13 @@ fn yes() -> bool {
 pub(super) struct NewShareLink {
     /// What it allows.
     allows: AllowsWord,
-    /// What people call it.
+    /// What people call it: up to 200 characters, no control characters.
     #[serde(default)]
+    #[schema(max_length = 200, pattern = r"^[^\x00-\x1F\x7F-\x9F]*$")]
     label: String,
     /// A password its guests must know: 6 characters or more.
     #[serde(default)]
+    #[schema(min_length = 6, max_length = 256)]
     password: Option<String>,
     /// After how many hours it expires; never if not set.
     #[serde(default)]
@@ -180,6 +182,7 @@ pub(super) async fn create_share(
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct ShareQuery {
     /// After this number: the last one of the page before.
     after: Option<u64>,
@@ -199,7 +202,7 @@ pub(super) async fn list_shares(
     QueryOf(query): QueryOf<ShareQuery>,
 ) -> Result<Json<Vec<ShareView>>, Problem> {
     let document = session.document(&app, &document, Permission::Share).await?;
-    let after = query.after.unwrap_or(0).min(i64::MAX.unsigned_abs());
+    let after = query.after.unwrap_or(0);
     let limit = query.limit.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX);
     let shares = app.ledger.shares(&document.id, after, limit).await?;
     Ok(Json(shares.into_iter().map(ShareView::from).collect()))
@@ -218,7 +221,7 @@ pub(super) async fn revoke_share(
 ) -> Result<StatusCode, Problem> {
     // A link of a deleted document is revoked, too: it would open again with the document.
     let document = session.document_or_deleted(&app, &document, Permission::Share).await?;
-    let share = app.ledger.share(number.min(i64::MAX.unsigned_abs())).await?;
+    let share = app.ledger.share(number).await?;
     let share = share.filter(|share| share.document == document.id).ok_or_else(Problem::not_found)?;
     revoke(&app, share.number, session.author()).await?;
     Ok(StatusCode::NO_CONTENT)

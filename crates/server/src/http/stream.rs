@@ -27,7 +27,7 @@ pub(super) struct StreamQuery {
     get, path = "/stream/{document}", tag = "document server",
     params(("document" = String, Path), ("token" = String, Query, description = "The stream token of an editor configuration")),
     responses(
-        (status = 200, description = "The bytes"), (status = 206, description = "The part that was asked for"),
+        (status = 200, description = "The bytes", content_type = "application/octet-stream"),
         (status = 403, description = "DOC_006", body = ProblemDocument, content_type = "application/problem+json"),
         (status = 409, description = "DOC_008: the key is spent", body = ProblemDocument, content_type = "application/problem+json"),
     )

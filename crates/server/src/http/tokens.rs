@@ -84,21 +84,33 @@ impl From<ApiToken> for TokenView {
     }
 }
 
+/// An id, or `*` for all of them, which stands alone.
+#[derive(ToSchema)]
+#[schema(pattern = r"^(\*|[0-9a-zA-Z][0-9a-zA-Z._=-]{0,63})$")]
+#[allow(dead_code, reason = "describes what is read as text")]
+struct IdOrAll(String);
+
 /// A token to be made.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewToken {
-    /// What people call it.
-    #[schema(example = "nightly export")]
+    /// What people call it: 1 to 200 characters, no control characters.
+    #[schema(
+        example = "nightly export",
+        min_length = 1,
+        max_length = 200,
+        pattern = r"^[^\x00-\x1F\x7F-\x9F]*[^\s\x00-\x1F\x7F-\x9F][^\x00-\x1F\x7F-\x9F]*$"
+    )]
     name: String,
     /// What its bearer is: viewer, commenter, editor, submitter, regulator or admin.
-    #[schema(example = "viewer")]
+    #[schema(example = "viewer", pattern = "^(viewer|commenter|editor|submitter|regulator|admin)$")]
     role: String,
     /// Whose data its bearer may touch; `["*"]` for all companies.
-    #[schema(example = json!(["acme"]))]
+    #[schema(value_type = Vec<IdOrAll>, example = json!(["acme"]), min_items = 1)]
     companies: Vec<String>,
     /// For which organisations its bearer acts; `["*"]` for all.
     #[serde(default)]
+    #[schema(value_type = Vec<IdOrAll>)]
     organisations: Vec<String>,
     /// After how many days it expires; never if not set.
     #[serde(default)]
@@ -170,6 +182,7 @@ pub(super) async fn create_token(
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct TokenQuery {
     /// After this number: the last one of the page before.
     after: Option<u64>,
@@ -187,7 +200,7 @@ pub(super) async fn list_tokens(
 ) -> Result<Json<Vec<TokenView>>, Problem> {
     session.allow_administering()?;
     let limit = query.limit.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX);
-    let mut after = query.after.unwrap_or(0).min(i64::MAX.unsigned_abs());
+    let mut after = query.after.unwrap_or(0);
     let mut shown = Vec::new();
     while shown.len() < limit {
         let page = app.ledger.api_tokens(after, LEDGER_PAGE).await?;
@@ -211,7 +224,6 @@ pub(super) async fn revoke_token(
     PathOf(number): PathOf<u64>,
 ) -> Result<StatusCode, Problem> {
     session.allow_administering()?;
-    let number = number.min(i64::MAX.unsigned_abs());
     let token = app.ledger.api_token(number).await?.ok_or_else(Problem::not_found)?;
     if !may_manage(&session.0, token.role, &token.companies) {
         return Err(Problem::not_found());

@@ -269,3 +269,46 @@ async fn an_upload_that_is_no_whole_file_is_refused() {
     assert_eq!(stage.app().ledger.totals().await.unwrap().documents, 0);
     stage.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_handler_sees_is_a_problem_like_any_other() {
+    let stage = Stage::start().await;
+    let company = json!({ "id": "new", "name": "New" });
+
+    let method = stage.request(reqwest::Method::PUT, "/api/v1/companies").send().await.unwrap();
+    assert_eq!(method.headers()["allow"], "GET,HEAD,POST");
+    assert_eq!(problem(method).await, (405, "API_004".to_owned()));
+    let post = || stage.request(reqwest::Method::POST, "/api/v1/companies");
+    let unmarked = post().body(company.to_string()).send().await.unwrap();
+    assert_eq!(problem(unmarked).await, (415, "API_004".to_owned()));
+    let array = post().json(&json!(["new", "New"])).send().await.unwrap();
+    assert_eq!(problem(array).await, (400, "API_004".to_owned()));
+    let large = post().json(&json!({ "id": "new", "name": "x".repeat(300_000) })).send().await.unwrap();
+    assert_eq!(problem(large).await, (413, "API_005".to_owned()));
+    assert_eq!(post().json(&company).send().await.unwrap().status(), StatusCode::CREATED);
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_and_places_that_nothing_can_have_are_not_a_failure_of_the_store() {
+    let stage = Stage::start().await;
+    stage.docx("12345").await;
+    let most = u64::MAX;
+    let get = async |path: String| stage.request(reqwest::Method::GET, &path).send().await.unwrap();
+
+    for path in [
+        format!("/api/v1/operations/orphans/{most}/content"),
+        format!("/api/v1/documents/12345/kept/{most}/content"),
+        format!("/api/v1/documents/12345/diff?from=kept:{most}"),
+    ] {
+        assert_eq!(problem(get(path).await).await, (404, "API_001".to_owned()));
+    }
+    for act in ["use", "dismiss"] {
+        let path = format!("/api/v1/documents/12345/kept/{most}/{act}");
+        let answer = stage.request(reqwest::Method::POST, &path).send().await.unwrap();
+        assert_eq!(problem(answer).await, (404, "API_001".to_owned()), "{act}");
+    }
+    let trail = get(format!("/api/v1/documents/12345/audit?after=1~12345~{most}")).await;
+    assert_eq!(trail.json::<Value>().await.unwrap()["entries"], json!([]));
+    stage.stop().await;
+}

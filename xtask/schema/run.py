@@ -1,0 +1,210 @@
+"""The stage for `cargo xtask schema`: the real server, the understudy beside it, one of everything inside, and schemathesis.
+
+Guarantees: everything listens on loopback and lies in a temporary folder; what was started is stopped. Exit code 0: no
+finding. 1: findings, or a server that died. 2: the run could not be made.
+Does not do: install or build anything; `xtask/src/schema.rs` does.
+"""
+
+import argparse
+import base64
+import hashlib
+import hmac
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+API_SECRET = "the secret of the host application in this run"
+EDITOR_SECRET = "the secret of the Document Server in this run"
+STARTED_WITHIN_SECONDS = 60
+# Longer than any run.
+LIFE_SECONDS = 86400
+# Documents that may be deleted, so that the others stay.
+EXPENDABLE = 20
+
+
+def signed(claims, secret):
+    def part(data):
+        return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+    claims = {"exp": int(time.time()) + LIFE_SECONDS, **claims}
+    head = part(b'{"alg":"HS256","typ":"JWT"}') + b"." + part(json.dumps(claims).encode())
+    return (head + b"." + part(hmac.new(secret.encode(), head, hashlib.sha256).digest())).decode()
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Stage:
+    """The two servers and what is in them."""
+
+    def __init__(self, arguments, folder):
+        self.ours = f"http://127.0.0.1:{free_port()}"
+        self.editor = f"http://127.0.0.1:{free_port()}"
+        # Any file that the understudy serves is content enough for a save.
+        self.file = self.editor + "/web-apps/apps/api/documents/api.js"
+        self.keys = []
+        claims = {"sub": "schema", "name": "Schema", "role": "admin", "companies": "*"}
+        self.token = signed(claims, API_SECRET)
+        self.log = open(folder / "log.txt", "wb")
+        settings = {
+            "SERVER_LISTEN": self.ours.removeprefix("http://"),
+            "SERVER_PUBLIC_URL": self.ours,
+            "SERVER_INTERNAL_URL": self.ours,
+            "SERVER_DATA": str(folder / "data"),
+            "SERVER_ENVIRONMENT": "schema",
+            "DOCUMENT_SERVER_PUBLIC_URL": self.editor,
+            "DOCUMENT_SERVER_SECRET": EDITOR_SECRET,
+            "API_SECRET": API_SECRET,
+            # Made-up callbacks name links that lead nowhere.
+            "SAVING_ANSWER_SECONDS": "1",
+            "SAVING_FETCH_ATTEMPTS": "1",
+            "SAVING_DOWNLOAD_SECONDS": "1",
+        }
+        environment = os.environ | {f"SAVEGUARD_{name}": value for name, value in settings.items()}
+        understudy = [arguments.understudy, "serve", "--listen", self.editor.removeprefix("http://"), "--secret", EDITOR_SECRET]
+        self.processes = [
+            subprocess.Popen([*understudy, "--time-scale", "20"], stdout=self.log, stderr=self.log),
+            subprocess.Popen([arguments.server, "serve"], env=environment, cwd=folder, stdout=self.log, stderr=self.log),
+        ]
+
+    def ask(self, method, path, body=None, headers=()):
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
+        url = path if path.startswith("http") else self.ours + path
+        request = urllib.request.Request(url, data, {"Content-Type": kind, **dict(headers)}, method=method)
+        # A callback has a token of its own, and the Document Server's header for it is the same one.
+        if not url.startswith(self.ours + "/callback/"):
+            request.add_header("Authorization", f"Bearer {self.token}")
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
+            content = answer.read()
+            return json.loads(content) if "json" in answer.headers.get("Content-Type", "") else content
+
+    def wait(self):
+        deadline = time.monotonic() + STARTED_WITHIN_SECONDS
+        for url in (self.editor + "/healthcheck", self.ours + "/readyz"):
+            while True:
+                try:
+                    self.ask("GET", url)
+                    break
+                except OSError:
+                    if time.monotonic() > deadline or self.dead():
+                        raise SystemExit("schema: the servers did not start; see " + self.log.name)
+                    time.sleep(0.1)
+
+    def dead(self):
+        return [each.args[0] for each in self.processes if each.poll() is not None]
+
+    def stop(self):
+        for each in reversed(self.processes):
+            each.terminate()
+        for each in reversed(self.processes):
+            try:
+                each.wait(20)
+            except subprocess.TimeoutExpired:
+                each.kill()
+
+    def call_back(self, key, status):
+        """Says that a key was saved."""
+        claims = {"key": key, "status": status, "url": self.file, "users": ["schema"]}
+        try:
+            self.ask("POST", "/callback/schema", {"token": signed(claims, EDITOR_SECRET)})
+        except urllib.error.HTTPError as refused:
+            # An orphan is kept, and the server is asked to repeat.
+            if refused.code != 503:
+                raise
+
+    def fill(self):
+        """One of everything. Returns the ids, by the name of their dictionary."""
+        for company in ("acme", "limited"):
+            self.ask("POST", "/api/v1/companies", {"id": company, "name": company})
+            self.ask("POST", f"/api/v1/companies/{company}/projects", {"id": "plans", "name": "Plans"})
+        documents = ["notes", "draft"]
+        expendable = [f"expendable-{number}" for number in range(EXPENDABLE)]
+        for document in documents + expendable:
+            query = f"?id={document}&name={document}.txt"
+            self.ask("POST", "/api/v1/companies/acme/projects/plans/documents" + query, b"It begins.\n")
+        keys = [self.open(each) for each in documents]
+        for document in documents:
+            seen = self.ask("GET", f"/api/v1/documents/{document}")["sha256"]
+            second = b"It begins.\nIt goes on.\n"
+            self.ask("PUT", f"/api/v1/documents/{document}/content", second, {"If-Match": f'"{seen}"'})
+        # What was opened before the second version may not replace it: conflict copies. Then one in quarantine, and an orphan.
+        for key in keys:
+            self.call_back(key, 2)
+        self.keys = [self.open(each) for each in documents]
+        self.call_back(self.keys[0], 3)
+        self.call_back("another_place_edit_1", 2)
+        kept = [each["number"] for each in self.ask("GET", "/api/v1/documents/notes/kept")]
+        orphans = [each["number"] for each in self.ask("GET", "/api/v1/operations/orphans")]
+        link, shares = self.share("notes", {"allows": "edit"}), []
+        password = self.share("notes", {"allows": "view", "password": "secret"})
+        for document in expendable[:5]:
+            shares.append(self.share(document, {"allows": "view"})["details"]["number"])
+        ticket = self.ask("POST", f"/api/v1/shares/{link['token']}/open", {})["ticket"]
+        viewed = self.ask("POST", "/api/v1/documents/notes/editor-config", {"mode": "view"})
+        stream = urllib.parse.urlsplit(viewed["config"]["document"]["url"])
+        wish = {"name": "expendable", "role": "viewer", "companies": ["acme"]}
+        tokens = [self.ask("POST", "/api/v1/tokens", wish)["details"]["number"] for _ in range(5)]
+        heads = [f'"{self.ask("GET", f"/api/v1/documents/{each}")["sha256"]}"' for each in documents]
+        return {
+            "company": ["acme"], "limited": ["limited"], "project": ["plans"], "document": documents, "expendable": expendable,
+            "version": ["1", "2"], "kept": kept, "orphan": orphans, "share": shares, "token": tokens,
+            "link": [link["token"], password["token"]], "head": heads,
+            "notes": ["notes"], "ticket": [ticket], "stream": urllib.parse.parse_qs(stream.query)["token"],
+        }  # fmt: skip
+
+    def open(self, document):
+        return self.ask("POST", f"/api/v1/documents/{document}/editor-config", {"mode": "edit"})["key"]
+
+    def share(self, document, wish):
+        return self.ask("POST", f"/api/v1/documents/{document}/shares", wish)
+
+
+def configuration(ids):
+    """`schemathesis.toml`, with the ids that exist."""
+    lines = [(HERE / "schemathesis.toml").read_text()]
+    for name, values in ids.items():
+        if not values:
+            raise SystemExit(f"schema: there is no {name}")
+        lines.append(f"[dictionaries.{name}]\nvalues = {json.dumps(values)}\n")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--server", required=True)
+    parser.add_argument("--understudy", required=True)
+    parser.add_argument("rest", nargs="*")
+    arguments = parser.parse_args()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="saveguard-schema-"))
+    stage = Stage(arguments, folder)
+    try:
+        stage.wait()
+        (folder / "schemathesis.toml").write_text(configuration(stage.fill()))
+        program = pathlib.Path(sys.executable).parent / "schemathesis"
+        command = [program, "--config-file", folder / "schemathesis.toml", "run", stage.ours + "/api/openapi.json"]
+        environment = os.environ | {"SCHEMA_TOKEN": stage.token, "SCHEMA_KEYS": json.dumps(stage.keys), "SCHEMA_FILE": stage.file, "SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": str(HERE)}
+        code = subprocess.run([*command, *arguments.rest], cwd=folder, env=environment).returncode
+        dead = stage.dead()
+        print(f"schema: logs and data are in {folder}")
+        if dead:
+            print(f"schema: died meanwhile: {dead}; see {stage.log.name}")
+        return 1 if dead else code
+    finally:
+        stage.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
