@@ -99,13 +99,16 @@ impl OnlyOffice {
             url.query_pairs_mut().append_pair("shardkey", key);
         }
         let token = self.tokens.sign_command(&claims, self.clock.now());
-        let sent = self
-            .http
-            .post(url)
-            .timeout(self.settings.command_timeout)
-            .json(&json!({ "token": token }))
-            .send();
-        let mut response = sent.await.map_err(|cause| away(cause.into()))?;
+        let request =
+            self.http.post(url).timeout(self.settings.command_timeout).json(&json!({ "token": token }));
+        let again = request.try_clone().filter(|_| is_question(command));
+        let mut sent = request.send().await;
+        if let (Err(cause), Some(again)) = (&sent, again)
+            && is_stale(cause)
+        {
+            sent = again.send().await;
+        }
+        let mut response = sent.map_err(|cause| away(cause.into()))?;
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|cause| away(cause.into()))? {
             body.extend_from_slice(&chunk);
@@ -125,6 +128,16 @@ impl OnlyOffice {
         let document = key.parts().map_or_else(|| "unknown".to_owned(), |parts| parts.document.to_string());
         format!("{}/callback/{document}", self.callback_base.as_str().trim_end_matches('/'))
     }
+}
+
+/// Whether a command changes nothing, so that it may be sent twice. `deleteForgotten` would delete the next file too.
+fn is_question(command: &str) -> bool {
+    matches!(command, "info" | "version" | "getForgotten" | "getForgottenList")
+}
+
+/// Whether a connection that was kept open turned out to be dead: a server that was started again does not know it.
+fn is_stale(cause: &reqwest::Error) -> bool {
+    cause.is_request() && !cause.is_connect() && !cause.is_timeout()
 }
 
 /// Links are signed: whoever reads a log must not be able to follow them.
@@ -293,5 +306,53 @@ async fn status_of(nonce: &str, listener: &mut dyn signals::Listener) -> ServerK
         Ok(1) => ServerKnowledge::ChangesHeld,
         // It knows the key but its callback did not come through: we cannot tell.
         _ => ServerKnowledge::Away,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::config::Config;
+
+    const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-length: 22\r\n\r\n{\"error\":0,\"keys\":[]}\n";
+
+    async fn hear(stream: &mut TcpStream) {
+        let mut bytes = [0; 4096];
+        assert!(stream.read(&mut bytes).await.unwrap() > 0);
+    }
+
+    #[tokio::test]
+    async fn a_question_is_asked_again_if_the_open_connection_was_dead() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = tokio::spawn(async move {
+            let (mut first, _) = listener.accept().await.unwrap();
+            hear(&mut first).await;
+            first.write_all(ANSWER.as_bytes()).await.unwrap();
+            hear(&mut first).await;
+            drop(first);
+            let (mut second, _) = listener.accept().await.unwrap();
+            hear(&mut second).await;
+            second.write_all(ANSWER.as_bytes()).await.unwrap();
+        });
+        let environment = [
+            ("SAVEGUARD_DOCUMENT_SERVER_PUBLIC_URL", url.as_str()),
+            ("SAVEGUARD_DOCUMENT_SERVER_SECRET", "a secret of more than thirty-two characters"),
+            ("SAVEGUARD_API_SECRET", "another secret of more than thirty-two characters"),
+        ];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let config = Config::load(None, environment).unwrap();
+        let tokens = Arc::new(Tokens::new(&config.document_server.secrets));
+        let sources = (Arc::new(crate::clock::SystemClock) as _, Arc::new(crate::clock::SystemRandom) as _);
+        let office =
+            OnlyOffice::new(&config, tokens, Arc::new(signals::local::LocalSignals::default()), sources)
+                .unwrap();
+
+        assert!(office.forgotten_keys().await.is_ok());
+        assert!(office.forgotten_keys().await.is_ok(), "the connection was closed without an answer");
+        server.await.unwrap();
     }
 }
