@@ -1,7 +1,7 @@
 """The stage for `cargo xtask schema`: the real server, the understudy beside it, one of everything inside, and schemathesis.
 
 Guarantees: everything listens on loopback and lies in a temporary folder; what was started is stopped. Exit code 0: no
-finding. 1: findings, or a server that died. 2: the run could not be made.
+finding, and nothing is left behind. Otherwise there are findings, or a server died, or the run could not be made.
 Does not do: install or build anything; `xtask/src/schema.rs` does.
 """
 
@@ -12,6 +12,7 @@ import hmac
 import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -148,22 +149,36 @@ class Stage:
         self.call_back("another_place_edit_1", 2)
         kept = [each["number"] for each in self.ask("GET", "/api/v1/documents/notes/kept")]
         orphans = [each["number"] for each in self.ask("GET", "/api/v1/operations/orphans")]
-        link, shares = self.share("notes", {"allows": "edit"}), []
-        password = self.share("notes", {"allows": "view", "password": "secret"})
-        for document in expendable[:5]:
-            shares.append(self.share(document, {"allows": "view"})["details"]["number"])
-        ticket = self.ask("POST", f"/api/v1/shares/{link['token']}/open", {})["ticket"]
-        viewed = self.ask("POST", "/api/v1/documents/notes/editor-config", {"mode": "view"})
-        stream = urllib.parse.urlsplit(viewed["config"]["document"]["url"])
         wish = {"name": "expendable", "role": "viewer", "companies": ["acme"]}
         tokens = [self.ask("POST", "/api/v1/tokens", wish)["details"]["number"] for _ in range(5)]
         heads = [f'"{self.ask("GET", f"/api/v1/documents/{each}")["sha256"]}"' for each in documents]
+        return self.invite(expendable[:5]) | {
+            "company": ["acme"],
+            "limited": ["limited"],
+            "project": ["plans"],
+            "document": documents,
+            "notes": ["notes"],
+            "expendable": expendable,
+            "name": ["report.txt", "R\u00e9sum\u00e9 2026.txt"],
+            "version": ["1", "2"],
+            "head": heads,
+            "kept": kept,
+            "orphan": orphans,
+            "token": tokens,
+        }
+
+    def invite(self, expendable):
+        """Share links, what a guest has, and what the Document Server has."""
+        link = self.share("notes", {"allows": "edit"})["token"]
+        password = self.share("notes", {"allows": "view", "password": "secret"})["token"]
+        viewed = self.ask("POST", "/api/v1/documents/notes/editor-config", {"mode": "view"})
+        source = urllib.parse.urlsplit(viewed["config"]["document"]["url"])
         return {
-            "company": ["acme"], "limited": ["limited"], "project": ["plans"], "document": documents, "expendable": expendable,
-            "version": ["1", "2"], "kept": kept, "orphan": orphans, "share": shares, "token": tokens,
-            "link": [link["token"], password["token"]], "head": heads,
-            "notes": ["notes"], "ticket": [ticket], "stream": urllib.parse.parse_qs(stream.query)["token"],
-        }  # fmt: skip
+            "link": [link, password],
+            "share": [self.share(each, {"allows": "view"})["details"]["number"] for each in expendable],
+            "ticket": [self.ask("POST", f"/api/v1/shares/{link}/open", {})["ticket"]],
+            "stream": urllib.parse.parse_qs(source.query)["token"],
+        }
 
     def open(self, document):
         return self.ask("POST", f"/api/v1/documents/{document}/editor-config", {"mode": "edit"})["key"]
@@ -195,15 +210,27 @@ def main():
         (folder / "schemathesis.toml").write_text(configuration(stage.fill()))
         program = pathlib.Path(sys.executable).parent / "schemathesis"
         command = [program, "--config-file", folder / "schemathesis.toml", "run", stage.ours + "/api/openapi.json"]
-        environment = os.environ | {"SCHEMA_TOKEN": stage.token, "SCHEMA_KEYS": json.dumps(stage.keys), "SCHEMA_FILE": stage.file, "SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": str(HERE)}
-        code = subprocess.run([*command, *arguments.rest], cwd=folder, env=environment).returncode
+        settings = {
+            "SCHEMA_TOKEN": stage.token,
+            "SCHEMA_KEYS": json.dumps(stage.keys),
+            "SCHEMA_FILE": stage.file,
+            "SCHEMATHESIS_HOOKS": "hooks",
+            "PYTHONPATH": str(HERE),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "NO_PROXY": "127.0.0.1",
+        }
+        code = subprocess.run([*command, *arguments.rest], cwd=folder, env=os.environ | settings).returncode
         dead = stage.dead()
-        print(f"schema: logs and data are in {folder}")
         if dead:
-            print(f"schema: died meanwhile: {dead}; see {stage.log.name}")
-        return 1 if dead else code
+            print(f"schema: died meanwhile: {dead}")
+            code = code or 1
     finally:
         stage.stop()
+    if code:
+        print(f"schema: logs and data are in {folder}")
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+    return code
 
 
 if __name__ == "__main__":

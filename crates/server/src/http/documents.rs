@@ -180,7 +180,8 @@ impl From<Content> for VersionView {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct UploadQuery {
-    /// The file name.
+    /// The file name: no separators, no control characters.
+    #[param(min_length = 1, max_length = 1024, example = "report.docx")]
     name: String,
     /// The id, if your application gives it: 1 to 64 of `0-9a-zA-Z._=-`. Otherwise one is made.
     id: Option<String>,
