@@ -86,7 +86,9 @@ impl Journal {
 
     /// Entries from a number on.
     pub fn since(&self, number: u64) -> Vec<Entry> {
-        self.pages().entries.iter().filter(|entry| entry.number >= number).cloned().collect()
+        let pages = self.pages();
+        let from = pages.entries.partition_point(|entry| entry.number < number);
+        pages.entries.range(from..).cloned().collect()
     }
 
     /// The number the next entry will have.

@@ -4,8 +4,11 @@
 //! same seed makes the same choices; every change carries a visible marker ([`crate::office::changes_in`] finds
 //! it), and the report counts what was sent, so a harness can tell what must have arrived.
 //!
+//! [`run`] has people come and go as they like; [`Held`] keeps every document open and saves at a steady pace.
+//!
 //! Does not judge the host: compare the report and the journal with what the host kept.
 
+mod holding;
 mod person;
 mod report;
 
@@ -18,6 +21,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+pub use holding::{Held, Hold};
 pub use report::{Latency, Report};
 
 use crate::config::EditorConfig;
@@ -121,15 +125,7 @@ pub fn hosts_invitations(address: String, bearer: Option<String>) -> Invite {
 /// Carries the plan out.
 pub async fn run(plan: Plan, invite: Invite, target: Target) -> Report {
     let started = tokio::time::Instant::now();
-    let crew = Arc::new(Crew {
-        tickets: Semaphore::new(0),
-        ends_at: started + plan.duration,
-        people: AtomicU64::new(0),
-        tally: Tally::default(),
-        plan,
-        invite,
-        target,
-    });
+    let crew = Arc::new(Crew::new(plan, invite, target));
     let mut seats: JoinSet<()> = JoinSet::new();
     for _ in 0..crew.plan.sessions {
         let crew = crew.clone();
@@ -157,11 +153,27 @@ struct Crew {
 }
 
 impl Crew {
+    fn new(plan: Plan, invite: Invite, target: Target) -> Crew {
+        Crew {
+            tickets: Semaphore::new(0),
+            ends_at: tokio::time::Instant::now() + plan.duration,
+            people: AtomicU64::new(0),
+            tally: Tally::default(),
+            plan,
+            invite,
+            target,
+        }
+    }
+
+    /// Somebody who was not here before.
+    fn somebody(&self) -> person::Person<'_> {
+        person::Person::new(self, self.people.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
     /// One seat: one person after the other until time is up.
     async fn keep_coming(&self) {
         while tokio::time::Instant::now() < self.ends_at {
-            let number = self.people.fetch_add(1, Ordering::Relaxed) + 1;
-            person::Person::new(self, number).visit().await;
+            self.somebody().visit().await;
         }
     }
 

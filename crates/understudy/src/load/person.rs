@@ -24,7 +24,7 @@ pub(super) struct Person<'a> {
 }
 
 /// A place in a document.
-enum Seat {
+pub(super) enum Seat {
     Socket(Box<Client>),
     Local(Box<Session>),
 }
@@ -60,7 +60,7 @@ impl<'a> Person<'a> {
     }
 
     /// Asks for a configuration until one opens.
-    async fn sit_down(&self, document: usize) -> Option<(Seat, Value)> {
+    pub(super) async fn sit_down(&self, document: usize) -> Option<(Seat, Value)> {
         for attempt in 0..=REFRESHES_MAX {
             let config = match (self.crew.invite)(document, self.name.clone()).await {
                 Ok(config) => config,
@@ -123,17 +123,28 @@ impl<'a> Person<'a> {
     async fn write(&mut self, seat: &Seat) {
         let changes = self.draw() % u64::from(self.crew.plan.changes_max.max(1)) + 1;
         for number in 1..=changes {
-            if !seat.write(&format!("{} wrote line {number}", self.name)).await {
-                return self.crew.tally.failed("a change was not taken");
+            if !self.write_line(seat, number).await {
+                return;
             }
-            self.crew.tally.count("changes");
             if self.does(Habit::ForceSave) && self.crew.ticket().await {
                 self.force_save(seat).await;
             }
         }
     }
 
-    async fn force_save(&self, seat: &Seat) {
+    /// Whether the server took it.
+    pub(super) async fn write_line(&self, seat: &Seat, number: u64) -> bool {
+        let is_taken = seat.write(&format!("{} wrote line {number}", self.name)).await;
+        if is_taken {
+            self.crew.tally.count("changes");
+        } else {
+            self.crew.tally.failed("a change was not taken");
+        }
+        is_taken
+    }
+
+    /// Presses Save and waits for the host's word.
+    pub(super) async fn force_save(&self, seat: &Seat) {
         let started = tokio::time::Instant::now();
         match seat.force_save().await {
             Some(0) => self.crew.tally.count("force_saves"),
@@ -155,6 +166,11 @@ impl<'a> Person<'a> {
         // The final save that may follow is paced like any other.
         self.crew.ticket().await;
         let how = if self.does(Habit::Polite) { Leaving::Explicit } else { Leaving::Lost };
+        self.go(seat, how).await;
+    }
+
+    /// Leaves at once.
+    pub(super) async fn go(&self, seat: Seat, how: Leaving) {
         self.crew.tally.count(if how == Leaving::Explicit { "closed" } else { "vanished" });
         seat.leave(how).await;
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use understudy::clock::Clock;
-use understudy::load::{self, Invite, Mix, Plan, Report, Target};
+use understudy::load::{self, Held, Hold, Invite, Mix, Plan, Report, Target};
 use understudy::server::Running;
 use understudy::settings::Settings;
 use understudy::tokens::Secret;
@@ -76,4 +76,35 @@ async fn people_on_sockets_lose_nothing() {
     let report = load::run(plan(), rotating(&host), Target::Socket(server.url())).await;
 
     check(&server, &report).await;
+}
+
+#[tokio::test]
+async fn held_documents_keep_their_people_while_saves_go_on() {
+    let (server, host) = set().await;
+    let empty_for = Duration::from_millis(20);
+    let hold = Hold {
+        documents: 6,
+        openings_max: 3,
+        closes: 20,
+        visits: 20,
+        empty_for,
+        seed: 1,
+        patience: Duration::from_secs(30),
+    };
+
+    let held = Held::sit_down(hold, rotating(&host), Target::InProcess(server.clone())).await;
+    held.save_in_turn(3).await;
+    held.keep(100.0, Duration::from_millis(500)).await;
+
+    server.quiet().await;
+    let report = held.report();
+    assert_eq!(report.failures.len(), 0, "{report:?}");
+    assert_eq!(held.people().await, 6);
+    held.leave().await;
+    server.quiet().await;
+    assert!(report.counts["taken_by_host"] > 3 && report.counts["closed"] > 0, "{report:?}");
+    let changes = server.journal().changes();
+    assert_eq!(changes.len() as u64, report.counts["changes"]);
+    let unsaved: Vec<_> = changes.values().filter(|change| change.acknowledged_by.is_empty()).collect();
+    assert!(unsaved.is_empty(), "{unsaved:?}");
 }
