@@ -11,9 +11,23 @@ use serde::Serialize;
 pub(crate) struct Report {
     pub(crate) bench: &'static str,
     pub(crate) rows: Vec<Row>,
+    /// What must not be; such a bench ends with exit code 1.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) failures: Vec<String>,
     /// What one has to know to read the figures.
     #[serde(skip)]
-    pub(crate) preface: String,
+    preface: String,
+}
+
+impl Report {
+    pub(crate) fn new(bench: &'static str, rows: Vec<Row>, preface: impl Into<String>) -> Self {
+        Self { bench, rows, failures: Vec::new(), preface: preface.into() }
+    }
+
+    pub(crate) fn failed(mut self, failures: Vec<String>) -> Self {
+        self.failures = failures;
+        self
+    }
 }
 
 /// One figure of each contestant.
@@ -96,6 +110,9 @@ impl fmt::Display for Report {
             if !row.note.is_empty() {
                 writeln!(out, "    {}", row.note)?;
             }
+        }
+        for failure in &self.failures {
+            writeln!(out, "FAILED: {failure}")?;
         }
         Ok(())
     }

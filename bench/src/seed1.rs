@@ -40,7 +40,7 @@ async fn measure() -> Result<Report> {
         "Callbacks sent at once, each result trickled over 500 ms; seconds until the last answer.\n\
                    limit: one download; peer: what seed 1 promises."
             .to_owned();
-    Ok(Report { bench: "seed1", rows, preface })
+    Ok(Report::new("seed1", rows, preface))
 }
 
 /// Sends all callbacks at once, in the order of their numbers; returns the time until the last answer.
@@ -51,7 +51,7 @@ async fn play(stage: &Stage, template: &Template, keys: &[String], counts: &[usi
             // Final saves, as the seed's SAVE: each one is a version.
             let callback = Callback { key, status: 2, number };
             stage.documents.offer(&callback.path(), template.copy(number), DOWNLOAD);
-            deliveries.push((Wire::connect(stage.address).await?, callback.body(&stage.documents)?));
+            deliveries.push((Wire::connect(stage.service.address).await?, callback.body(&stage.documents)?));
         }
     }
     let began = Instant::now();

@@ -43,7 +43,7 @@ pub(crate) fn run() -> Result<Report> {
         }
         rows.push(python_row(name, (&bytes, &path), &limit)?);
     }
-    Ok(Report { bench: "check", rows, preface: PREFACE.to_owned() })
+    Ok(Report::new("check", rows, PREFACE))
 }
 
 fn extension(name: &str) -> &'static str {

@@ -66,7 +66,7 @@ pub(crate) fn run() -> Result<Report> {
         twenty_each.row("µs", |sample| sample.cpu_us_per_task).named("CPU per task").noted("10000 keys"),
         idle()?,
     ];
-    Ok(Report { bench: "lanes", rows, preface: PREFACE.to_owned() })
+    Ok(Report::new("lanes", rows, PREFACE))
 }
 
 fn same(peer: Option<&mut Peer>, load: Load) -> Option<(&mut Peer, Load)> {

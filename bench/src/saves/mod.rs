@@ -68,7 +68,7 @@ async fn measure() -> Result<Report> {
         "A docx of {SIZE_BYTES} bytes, all different. {FLUSHES}.\n\
          limit: the same flushes, SHA-256 and inflating, without HTTP, tokens, SQL or order. The driver shares the machine with us."
     );
-    Ok(Report { bench: "saves", rows, preface })
+    Ok(Report::new("saves", rows, preface))
 }
 
 fn rows_of(depth: usize, ours: &[Figures], limit: &[Figures]) -> [Row; 2] {
@@ -91,11 +91,11 @@ struct Driver {
 impl Driver {
     /// Keeps `depth` saves on their way for a time.
     async fn round(self: &Arc<Self>, depth: usize, time: Duration) -> Result<Figures> {
-        let cpu_before = cpu_s(self.stage.process());
+        let cpu_before = cpu_s(self.stage.service.process());
         let began = Instant::now();
         let saves = self.work_side_by_side(depth, move |_| began.elapsed() < time).await?;
         let seconds = began.elapsed().as_secs_f64();
-        let cpu = cpu_s(self.stage.process()) - cpu_before;
+        let cpu = cpu_s(self.stage.service.process()) - cpu_before;
         #[allow(clippy::cast_precision_loss, reason = "counts of saves are small")]
         let saves = saves as f64;
         Ok(Figures { per_second: saves / seconds, cpu_ms: cpu * 1000.0 / saves })
@@ -121,7 +121,7 @@ impl Driver {
 
     async fn work(&self, document: usize, goes_on: impl Fn(u64) -> bool) -> Result<u64> {
         let key = &self.keys[document];
-        let mut wire = Wire::connect(self.stage.address).await?;
+        let mut wire = Wire::connect(self.stage.service.address).await?;
         let mut done = 0;
         while goes_on(done) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -141,7 +141,7 @@ async fn long_run(driver: &Arc<Driver>) -> Result<Row> {
     let mut memory = Vec::new();
     for count in [share / 10, share - share / 10] {
         driver.work_side_by_side(LONG_RUN_DEPTH, move |done| done < count).await?;
-        memory.push(resident_bytes(driver.stage.process()) / (1024.0 * 1024.0));
+        memory.push(resident_bytes(driver.stage.service.process()) / (1024.0 * 1024.0));
     }
     let row = Row::new("memory after 100000 saves", "MiB", (memory[1], Some(memory[0]), None));
     Ok(row.noted("limit: the server's memory after the first 10000"))
