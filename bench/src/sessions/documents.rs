@@ -130,3 +130,25 @@ fn judge((id, list): (String, Value), witness: &mut Witness) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::witness::tests::witness_of_a_save;
+    use super::*;
+
+    fn errors_with(hashes: &[&str]) -> usize {
+        let mut witness = witness_of_a_save(r#"{"error":0}"#);
+        let mut list = vec![json!({ "origin": "upload", "sha256": "first" })];
+        list.extend(hashes.iter().map(|hash| json!({ "origin": "force-save", "sha256": hash })));
+        judge(("d".to_owned(), Value::Array(list)), &mut witness).unwrap();
+        witness.errors()
+    }
+
+    #[test]
+    fn what_was_promised_must_be_listed_once_and_nothing_else() {
+        assert_eq!(errors_with(&["abc"]), 0);
+        assert_eq!(errors_with(&[]), 1);
+        assert_eq!(errors_with(&["abc", "abc"]), 1);
+        assert_eq!(errors_with(&["abc", "other"]), 1);
+    }
+}

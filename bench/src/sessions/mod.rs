@@ -36,6 +36,8 @@ const OPENINGS_MAX: usize = 16;
 /// Of a hundred saves, so many close the document, and so many are a visitor's.
 const CLOSES: u8 = 10;
 const VISITS: u8 = 10;
+/// Long enough for the final save.
+const EMPTY_FOR: Duration = Duration::from_secs(1);
 /// The real server takes longer; how long it converts is not what is measured.
 const CONVERSION_MS: u64 = 20;
 /// Built files that the stand-in keeps; links older than these are not asked for.
@@ -155,6 +157,7 @@ fn hold(documents: usize) -> Hold {
         openings_max: OPENINGS_MAX,
         closes: CLOSES,
         visits: VISITS,
+        empty_for: EMPTY_FOR,
         seed: 1,
         patience: PATIENCE,
     }
@@ -222,4 +225,19 @@ fn report(options: &Options, figures: &Figures, mut witness: Witness) -> Report 
         options.sessions, options.seconds
     );
     Report::new("sessions", rows, preface).failed(witness.failures())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_pairs_and_their_values_make_sense() {
+        let options = Options::parse(&["--sessions", "300", "--seconds", "60"]).unwrap();
+
+        assert_eq!((options.sessions, options.seconds, options.saves_per_s), (300, 60, 20.0));
+        for wrong in [&["--sessions"][..], &["--sessions", "0"], &["--seconds", "x"], &["--else", "1"]] {
+            assert!(Options::parse(wrong).is_none(), "{wrong:?}");
+        }
+    }
 }

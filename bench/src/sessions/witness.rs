@@ -24,6 +24,8 @@ pub(super) struct Witness {
     /// How often callbacks of each status were answered 0.
     acknowledged: BTreeMap<u8, usize>,
     failures: BTreeMap<String, usize>,
+    /// How often somebody came with a key that was spent meanwhile, and got a new one.
+    refreshed: u64,
 }
 
 /// A callback on its way.
@@ -61,6 +63,7 @@ impl Witness {
             promised: HashMap::new(),
             acknowledged: BTreeMap::new(),
             failures: BTreeMap::new(),
+            refreshed: 0,
         }
     }
 
@@ -125,6 +128,7 @@ impl Witness {
         for (why, count) in &report.failures {
             *self.failures.entry(why.clone()).or_default() += usize::try_from(*count).unwrap_or(usize::MAX);
         }
+        self.refreshed += report.counts.get("refreshed").copied().unwrap_or_default();
         if let Some(count) = report.counts.get("refused_by_host") {
             self.fail(format!("{count} force saves were refused"));
         }
@@ -157,11 +161,13 @@ impl Witness {
     pub(super) fn summary(&self) -> String {
         let count = |status: u8| self.acknowledged.get(&status).copied().unwrap_or_default();
         format!(
-            "answered 0 over all: {} force saves, {} final saves, {} of who is in, {} closed unchanged",
+            "answered 0 over all: {} force saves, {} final saves, {} of who is in, {} that nobody is; \
+             {} came with a spent key",
             count(status::MUST_FORCE_SAVE),
             count(status::MUST_SAVE),
             count(status::EDITING),
-            count(status::CLOSED)
+            count(status::CLOSED),
+            self.refreshed
         )
     }
 
@@ -181,7 +187,9 @@ fn document_of(key: &str) -> Option<&str> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use understudy::machine::{Answer, Conversion};
+
     use super::*;
 
     #[test]
@@ -191,5 +199,52 @@ mod tests {
 
         assert_eq!(folder_of(link), Some("prod_held-7_edit_1.abc_42"));
         assert_eq!(document_of("prod_held-7_edit_1.abc"), Some("held-7"));
+    }
+
+    /// A force save of the document `d`, built, sent and answered.
+    pub(crate) fn witness_of_a_save(answer: &str) -> Witness {
+        let journal = Journal::open(None).unwrap();
+        let (key, path) = ("prod_d_edit_1.abc".to_owned(), "prod_d_edit_1.abc_42".to_owned());
+        let url = format!("http://127.0.0.1:1/cache/files/data/{path}/output.docx/output.docx?md5=x");
+        let body = Body { key: key.clone(), status: 6, url: Some(url), ..Body::default() };
+        let answer = Answer::Http { status: 200, body: answer.to_owned() };
+        let built = Note::ContentProduced {
+            key,
+            path,
+            conversion: Conversion::Done,
+            sha256: Some("abc".to_owned()),
+            size_bytes: Some(1),
+            holds: std::sync::Arc::new([]),
+        };
+        journal.write(100, built);
+        let sent = Note::CallbackSent {
+            delivery: 1,
+            attempt: 1,
+            url: "http://host".to_owned(),
+            body: Box::new(body),
+        };
+        journal.write(200, sent);
+        let verdict = understudy::machine::judge(&answer);
+        journal.write(212, Note::CallbackAnswered { delivery: 1, answer, verdict, reaction: String::new() });
+        let mut witness = Witness::of(&journal);
+        witness.catch_up();
+        witness
+    }
+
+    #[test]
+    fn an_answer_of_0_is_a_promise_and_has_a_time() {
+        let mut witness = witness_of_a_save(r#"{"error":0}"#);
+
+        assert_eq!(witness.errors(), 0);
+        assert_eq!(witness.promised("d"), BTreeMap::from([("abc".to_owned(), 1)]));
+        assert_eq!(witness.take_times().percentile(99), 12.0);
+    }
+
+    #[test]
+    fn any_other_answer_is_a_failure() {
+        let mut witness = witness_of_a_save(r#"{"error":1}"#);
+
+        assert_eq!(witness.errors(), 1);
+        assert_eq!(witness.take_times().count(), 0);
     }
 }

@@ -34,6 +34,8 @@ pub struct Hold {
     pub closes: u8,
     /// And so many are made by a visitor who comes, writes, presses Save and goes.
     pub visits: u8,
+    /// How long a closed document is empty: with less than its final save takes, the next person continues the session.
+    pub empty_for: Duration,
     /// The same seed makes the same choices.
     pub seed: u64,
     /// How long to wait for any one thing.
@@ -108,10 +110,11 @@ impl Held {
                 continue;
             };
             let (crew, turn, number) = (self.crew.clone(), self.turn(), self.draws.load(Ordering::Relaxed));
+            let empty_for = self.hold.empty_for;
             turns.spawn(async move {
                 match turn {
                     Turn::Save => save(&crew, place.as_ref(), number).await,
-                    Turn::HandOver => hand_over(&crew, document, place).await,
+                    Turn::HandOver => hand_over(&crew, (document, empty_for), place).await,
                     Turn::Visit => visit(&crew, document).await,
                 }
             });
@@ -173,7 +176,11 @@ async fn save(crew: &Crew, seat: Option<&Seat>, number: u64) {
 }
 
 /// The person who sits there writes and closes the document; the next one opens it.
-async fn hand_over(crew: &Crew, document: usize, mut place: OwnedMutexGuard<Option<Seat>>) {
+async fn hand_over(
+    crew: &Crew,
+    (document, empty_for): (usize, Duration),
+    mut place: OwnedMutexGuard<Option<Seat>>,
+) {
     match place.take() {
         Some(seat) => {
             let writer = crew.somebody();
@@ -182,6 +189,7 @@ async fn hand_over(crew: &Crew, document: usize, mut place: OwnedMutexGuard<Opti
         }
         None => crew.tally.failed("nobody sat in the document"),
     }
+    tokio::time::sleep(empty_for).await;
     take_place(crew, document, &mut place).await;
 }
 

@@ -81,11 +81,13 @@ async fn people_on_sockets_lose_nothing() {
 #[tokio::test]
 async fn held_documents_keep_their_people_while_saves_go_on() {
     let (server, host) = set().await;
+    let empty_for = Duration::from_millis(20);
     let hold = Hold {
         documents: 6,
         openings_max: 3,
         closes: 20,
         visits: 20,
+        empty_for,
         seed: 1,
         patience: Duration::from_secs(30),
     };
@@ -98,12 +100,11 @@ async fn held_documents_keep_their_people_while_saves_go_on() {
     let report = held.report();
     assert_eq!(report.failures.len(), 0, "{report:?}");
     assert_eq!(held.people().await, 6);
+    held.leave().await;
+    server.quiet().await;
     assert!(report.counts["taken_by_host"] > 3 && report.counts["closed"] > 0, "{report:?}");
     let changes = server.journal().changes();
     assert_eq!(changes.len() as u64, report.counts["changes"]);
     let unsaved: Vec<_> = changes.values().filter(|change| change.acknowledged_by.is_empty()).collect();
     assert!(unsaved.is_empty(), "{unsaved:?}");
-
-    held.leave().await;
-    server.quiet().await;
 }
