@@ -272,6 +272,7 @@ pub(super) async fn find_document(
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct VersionsQuery {
     /// Older than this one: the last one of the page before.
     before: Option<String>,

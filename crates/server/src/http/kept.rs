@@ -26,6 +26,7 @@ const PAGE_DEFAULT: u32 = 100;
 const PAGE_MAX: u32 = 1000;
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct KeptQuery {
     /// Older than this number: the last one of the page before.
     before: Option<u64>,

@@ -39,6 +39,7 @@ enum UsersKind {
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct UsersQuery {
     /// What for: `mention`, `protect` or `info`.
     #[param(inline)]

@@ -67,6 +67,7 @@ struct DeadView {
 
 /// Where to go on.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Before {
     /// Deliveries before this number.
     before: Option<u64>,

@@ -111,10 +111,28 @@ fn rows() -> Vec<Row> {
         post("/api/v1/documents/{document}/editor-config", json!({ "mode": "edit" }), [200, 403, 404]),
         get("/api/v1/documents/{document}/sessions", [200, 200, 404]),
         get("/api/v1/documents/{document}/events", [200, 200, 404]),
-        get("/api/v1/operations/sessions", [403, 403, 403]),
         get("/api/v1/tokens", [200, 403, 200]),
         post("/api/v1/tokens", new_token, [201, 403, 404]),
         row(Method::DELETE, "/api/v1/tokens/{number}", Value::Null, [204, 403, 404]),
+        // The Document Server's: they ask for tokens of their own, and no caller's token is one.
+        open(post("/callback/{document}", json!({ "key": "tainted", "status": 2 }), [403, 403, 403]), 403),
+        open(get("/stream/{document}", [403, 403, 403]), 403),
+        open(get("/stream/{document}/changes", [403, 403, 403]), 403),
+        // Nobody's.
+        open(get("/healthz", [200, 200, 200]), 200),
+        open(get("/readyz", [200, 200, 200]), 200),
+    ]
+    .into_iter()
+    .chain(operations())
+    .collect()
+}
+
+/// What those who look after the installation ask.
+fn operations() -> Vec<Row> {
+    let get = |path, statuses| row(Method::GET, path, Value::Null, statuses);
+    let post = |path, body, statuses| row(Method::POST, path, body, statuses);
+    vec![
+        get("/api/v1/operations/sessions", [403, 403, 403]),
         get("/api/v1/operations/drain", [403, 403, 403]),
         post("/api/v1/operations/drain", json!({}), [403, 403, 403]),
         get("/api/v1/operations/webhooks", [403, 403, 403]),
@@ -126,13 +144,6 @@ fn rows() -> Vec<Row> {
         post("/api/v1/operations/orphans/{number}/dismiss", Value::Null, [403, 403, 403]),
         post("/api/v1/operations/prune", json!({}), [403, 403, 403]),
         get("/metrics", [403, 403, 403]),
-        // The Document Server's: they ask for tokens of their own, and no caller's token is one.
-        open(post("/callback/{document}", json!({ "key": "tainted", "status": 2 }), [403, 403, 403]), 403),
-        open(get("/stream/{document}", [403, 403, 403]), 403),
-        open(get("/stream/{document}/changes", [403, 403, 403]), 403),
-        // Nobody's.
-        open(get("/healthz", [200, 200, 200]), 200),
-        open(get("/readyz", [200, 200, 200]), 200),
     ]
 }
 

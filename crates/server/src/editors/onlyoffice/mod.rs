@@ -6,6 +6,9 @@ mod configuration;
 mod link;
 mod tokens;
 
+#[cfg(test)]
+mod tests;
+
 pub use callback::{CallbackRefused, read_callback};
 pub use client::{OnlyOffice, is_our_question};
 pub use configuration::{EditorConfiguration, Opened, document_type};
