@@ -51,7 +51,7 @@ export class Versions {
     const latest = String(version.version) === String(current) ? ' · current' : '';
     open.append(`Version ${version.version}${latest}`);
     const small = document.createElement('small');
-    const who = version.user && version.user.name ? version.user.name : '';
+    const who = authorsOf(version);
     small.textContent = [version.created, who].filter(Boolean).join(' · ');
     open.append(small);
     open.onclick = () => {
@@ -130,4 +130,11 @@ function note(text) {
   const box = document.createElement('p');
   box.textContent = text;
   return box;
+}
+
+// Everybody who changed something on the way to a version, or whoever saved it.
+function authorsOf(version) {
+  const users = Array.isArray(version.changes) ? version.changes.map((change) => change.user) : [];
+  const names = [...users, version.user].map((user) => user && user.name).filter(Boolean);
+  return [...new Set(names)].join(', ');
 }

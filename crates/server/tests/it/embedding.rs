@@ -14,20 +14,6 @@ async fn enter(stage: &Stage, browser: &Browser, page: &str) {
     browser.client.goto(&format!("{}/sign-in?token={token}&next={page}", stage.base)).await.unwrap();
 }
 
-/// Answers the module's questions for the history as its route does, from the list of versions.
-const HISTORY: &str = r#"
-    const real = window.fetch;
-    window.fetch = async (url, options) => {
-        if (!String(url).endsWith("/history")) return real(url, options);
-        const versions = (await (await real(String(url).replace("/history", "/versions"), options)).json()).reverse();
-        const history = versions.map((each) => ({
-            version: each.version, key: each.sha256.slice(0, 20), created: each.committed_at,
-            user: { id: each.author_id, name: each.author_name },
-        }));
-        return new Response(JSON.stringify({ currentVersion: history.at(-1).version, history }));
-    };
-"#;
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_history_is_shown_in_the_editor_and_a_version_is_restored_from_it() {
     let stage = Stage::start().await;
@@ -42,7 +28,6 @@ async fn the_history_is_shown_in_the_editor_and_a_version_is_restored_from_it() 
     browser.enter_editor().await;
     browser.read("#us-main", "Regretted later.").await;
     browser.leave_editor().await;
-    browser.client.execute(HISTORY, Vec::new()).await.unwrap();
     let frame = browser.see("#frame iframe").await;
     let first = frame.attr("id").await.unwrap().unwrap();
     frame.enter_frame().await.unwrap();

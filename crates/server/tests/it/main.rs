@@ -35,5 +35,6 @@ mod sequences;
 mod sessions;
 mod sharing;
 mod support;
+mod together;
 mod traces;
 mod webhooks;
