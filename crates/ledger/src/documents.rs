@@ -160,6 +160,14 @@ pub struct BlobFacts {
     pub removals: u64,
 }
 
+impl BlobFacts {
+    /// Bytes of which no more is known than what they are, and which never were removed.
+    pub fn plain(digest: Digest, size_bytes: u64, file_type: &str) -> Self {
+        let file_type = file_type.to_owned();
+        Self { digest, size_bytes, file_type, flags: String::new(), extent: None, removals: 0 }
+    }
+}
+
 /// A document to be added.
 #[derive(Debug, Clone)]
 pub struct NewDocument {

@@ -207,14 +207,7 @@ pub(super) fn author(id: &str) -> Author {
 
 /// Bytes as the ledger sees them.
 pub(super) fn blob(bytes: &[u8]) -> BlobFacts {
-    BlobFacts {
-        digest: Digest::of(bytes),
-        size_bytes: bytes.len() as u64,
-        file_type: "docx".to_owned(),
-        flags: String::new(),
-        extent: None,
-        removals: 0,
-    }
+    BlobFacts::plain(Digest::of(bytes), bytes.len() as u64, "docx")
 }
 
 /// The key that was granted.

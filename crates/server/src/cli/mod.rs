@@ -27,6 +27,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
+use jiff::Timestamp;
 use ledger::documents::Author;
 
 use crate::app::App;
@@ -178,6 +179,26 @@ fn open_ledger(config: Config) -> anyhow::Result<App> {
 /// Who acts, in the audit trail. Whoever can write to the data folder may do anything anyway.
 fn operator() -> Author {
     Author::new("saveguard-cli", "Saveguard command line").calling_from("command line")
+}
+
+/// A time in a table.
+fn shown(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// When something was last used, in a table.
+fn last_used(at: Option<Timestamp>) -> String {
+    at.map_or_else(|| "never".to_owned(), shown)
+}
+
+/// Whether what can be revoked and can expire still counts, and until when.
+fn standing(now: Timestamp, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> String {
+    match (revoked_at, expires_at) {
+        (Some(_), _) => "revoked".to_owned(),
+        (None, Some(expires_at)) if expires_at <= now => "expired".to_owned(),
+        (None, Some(expires_at)) => shown(expires_at),
+        (None, None) => "counts".to_owned(),
+    }
 }
 
 /// Prints a line of columns.

@@ -8,13 +8,12 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
-use jiff::Timestamp;
 use ledger::shares::Share;
 use model::DocumentId;
 use model::sharing::{Allows, DownloadSwitch};
 use serde_json::{Value, json};
 
-use super::{open_ledger, operator, print, print_columns, tell};
+use super::{last_used, open_ledger, operator, print, print_columns, standing, tell};
 use crate::app::App;
 use crate::config::Config;
 use crate::sharing::{Wish, create, link_of, revoke};
@@ -147,25 +146,12 @@ async fn list(app: &App, document: &DocumentId, json: bool) -> anyhow::Result<()
     };
     row(["NUMBER", "ALLOWS", "USES", "LAST USED", "STANDING", "LABEL"]);
     for share in &shares {
-        let used = share.last_used_at.map_or_else(|| "never".to_owned(), shown);
-        let standing = standing(share, app.now());
+        let used = last_used(share.last_used_at);
+        let standing = standing(app.now(), share.revoked_at, share.expires_at);
         let (number, uses) = (share.number.to_string(), share.uses.to_string());
         row([&number, share.allows.as_str(), &uses, &used, &standing, &share.label]);
     }
     Ok(())
-}
-
-fn shown(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-fn standing(share: &Share, now: Timestamp) -> String {
-    match (share.revoked_at, share.expires_at) {
-        (Some(_), _) => "revoked".to_owned(),
-        (None, Some(_)) if !share.counts_at(now) => "expired".to_owned(),
-        (None, Some(expires_at)) => shown(expires_at),
-        (None, None) => "counts".to_owned(),
-    }
 }
 
 fn line_of(share: &Share) -> Value {

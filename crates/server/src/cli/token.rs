@@ -7,13 +7,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use jiff::Timestamp;
 use ledger::callers::{ApiToken, Revocation};
 use model::access::{Companies, Organisations, Role};
 use model::{CompanyId, OrganisationId};
 use serde_json::{Value, json};
 
-use super::{open_ledger, operator, print, print_columns, tell};
+use super::{last_used, open_ledger, operator, print, print_columns, standing, tell};
 use crate::app::App;
 use crate::callers::{Wish, check, issue};
 use crate::config::Config;
@@ -133,24 +132,11 @@ async fn list(app: &App, json: bool) -> anyhow::Result<()> {
     row(["NUMBER", "ROLE", "COMPANIES", "LAST USED", "STANDING", "NAME"]);
     for token in &tokens {
         let companies = companies_of(token).join(",");
-        let used = token.last_used_at.map_or_else(|| "never".to_owned(), shown);
-        let standing = standing(token, app.now());
+        let used = last_used(token.last_used_at);
+        let standing = standing(app.now(), token.revoked_at, token.expires_at);
         row([&token.number.to_string(), token.role.as_str(), &companies, &used, &standing, &token.name]);
     }
     Ok(())
-}
-
-fn shown(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-fn standing(token: &ApiToken, now: Timestamp) -> String {
-    match (token.revoked_at, token.expires_at) {
-        (Some(_), _) => "revoked".to_owned(),
-        (None, Some(_)) if !token.counts_at(now) => "expired".to_owned(),
-        (None, Some(expires_at)) => shown(expires_at),
-        (None, None) => "counts".to_owned(),
-    }
 }
 
 fn companies_of(token: &ApiToken) -> Vec<String> {

@@ -6,6 +6,8 @@
 //! deadline. Does not do: decide anything about saves.
 
 pub mod onlyoffice;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::sync::Arc;
 

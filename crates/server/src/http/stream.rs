@@ -67,14 +67,7 @@ pub(super) async fn stream_changes(
 ) -> Result<Response, Problem> {
     let document = DocumentId::parse(&document).map_err(|_| StreamRefused::Token)?;
     let (digest, size_bytes) = changes(&app, &document, &query.token).await?;
-    let blob = BlobFacts {
-        digest,
-        size_bytes,
-        file_type: "zip".to_owned(),
-        flags: String::new(),
-        extent: None,
-        removals: 0,
-    };
+    let blob = BlobFacts::plain(digest, size_bytes, "zip");
     let mut response = send(&app, &headers, &blob, "changes.zip").await?;
     // Older Document Servers let the browser fetch it, from their own pages.
     let origin = app.config.document_server.public_url.origin().ascii_serialization();

@@ -83,14 +83,7 @@ async fn keep(stage: &Stage, id: &str, bytes: &[u8]) -> u64 {
     let document = model::DocumentId::parse(id).unwrap();
     let spooled = Spool::hold(bytes.to_vec().into());
     app.vault.put(&spooled, &Sidecar::Brought { document: document.clone() }).await.unwrap();
-    let blob = ledger::documents::BlobFacts {
-        digest: spooled.digest,
-        size_bytes: spooled.size_bytes,
-        file_type: "docx".to_owned(),
-        flags: String::new(),
-        extent: None,
-        removals: 0,
-    };
+    let blob = ledger::documents::BlobFacts::plain(spooled.digest, spooled.size_bytes, "docx");
     let found = ledger::documents::UnnamedBlob {
         blob,
         document: Some(document),

@@ -327,14 +327,7 @@ async fn keep(stage: &Stage) -> u64 {
     let sidecar = vault::Sidecar::Uploaded { to_become: document.clone() };
     app.vault.put(&spooled, &sidecar).await.unwrap();
     let found = ledger::documents::UnnamedBlob {
-        blob: ledger::documents::BlobFacts {
-            digest: spooled.digest,
-            size_bytes: spooled.size_bytes,
-            file_type: "txt".to_owned(),
-            flags: String::new(),
-            extent: None,
-            removals: 0,
-        },
+        blob: ledger::documents::BlobFacts::plain(spooled.digest, spooled.size_bytes, "txt"),
         document: Some(document),
         key: None,
         is_record_of_changes: false,

@@ -147,14 +147,7 @@ async fn an_orphan_is_dismissed_and_that_is_in_the_audit_trail() {
     let sidecar = vault::Sidecar::Uploaded { to_become: DocumentId::parse("x").unwrap() };
     app.vault.put(&spooled, &sidecar).await.unwrap();
     let found = ledger::documents::UnnamedBlob {
-        blob: ledger::documents::BlobFacts {
-            digest: spooled.digest,
-            size_bytes: spooled.size_bytes,
-            file_type: "txt".to_owned(),
-            flags: String::new(),
-            extent: None,
-            removals: 0,
-        },
+        blob: ledger::documents::BlobFacts::plain(spooled.digest, spooled.size_bytes, "txt"),
         document: None,
         key: None,
         is_record_of_changes: false,
