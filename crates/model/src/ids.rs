@@ -70,6 +70,18 @@ text_id!(
     /// Somebody who hands in spreadsheets. Only the host application knows more about it.
     OrganisationId
 );
+text_id!(
+    /// What an organisation is registered for; summary logs and records belong to one.
+    RegistrationId
+);
+text_id!(
+    /// A licence under a registration, with dates.
+    AccreditationId
+);
+text_id!(
+    /// One upload of a workbook, from its arrival to its records.
+    SummaryLogId
+);
 
 /// The place of a callback in the order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

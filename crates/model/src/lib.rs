@@ -3,7 +3,8 @@
 //! Everything the product decides is decided here, by pure functions over plain values: which save may become
 //! the head ([`saves::rule_on_save`]), which key an editor gets ([`opening::rule_on_open`]), what the Document
 //! Server is told ([`callbacks::plan_for`]), what follows from a check ([`checking`]), which names are safe ([`names::FileName`]), who may do what
-//! ([`access::may`], [`operations`], [`sharing`]), how much fits ([`quotas`]), when a session is over ([`sessions::rule_on_look`]).
+//! ([`access::may`], [`operations`], [`sharing`]), how much fits ([`quotas`]), when a session is over ([`sessions::rule_on_look`]), and the way of a
+//! summary log to its records ([`submissions`]).
 //!
 //! Guarantees: no I/O, no async, no clock, no randomness, so a decision can be replayed, tested in a table and
 //! searched exhaustively (`tests/rules` does).
@@ -27,12 +28,16 @@ pub mod retention;
 pub mod saves;
 pub mod sessions;
 pub mod sharing;
+pub mod submissions;
 pub mod trail;
 pub mod trail_file;
 pub mod versions;
 pub mod webhooks;
 
 pub use guards::Guards;
-pub use ids::{CompanyId, Digest, DocumentId, InboxNumber, OrganisationId, ProjectId};
+pub use ids::{
+    AccreditationId, CompanyId, Digest, DocumentId, InboxNumber, OrganisationId, ProjectId, RegistrationId,
+    SummaryLogId,
+};
 pub use keys::{EditorKey, Environment};
 pub use versions::Label;
