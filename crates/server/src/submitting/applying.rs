@@ -1,0 +1,110 @@
+//! A preview is confirmed, and its versions are appended and made visible.
+//!
+//! Guarantees: nothing is visible before the commit, everything after it; a repeat appends nothing twice and gives the same answer;
+//! records that moved since the preview send the log back to `validated`, with a preview of what would happen now.
+
+use std::sync::Arc;
+
+use ledger::documents::Author;
+use ledger::logs::{CHUNK_MAX, Run, Submission, SubmitWish, SummaryLog};
+use ledger::records::VersionAppends;
+use model::submissions::OnSubmit;
+use model::{Scope, SummaryLogId};
+
+use super::working::{lease_from, work};
+use super::{SubmissionError, work_soon};
+use crate::app::App;
+
+/// Rounds of appending before we take it for a fault of ours.
+const ROUNDS_MAX: u32 = 3;
+
+/// What became of a confirmation.
+#[derive(Debug)]
+pub enum Confirmed {
+    /// The versions are being written.
+    Running(Box<SummaryLog>),
+    /// It is done, now or before.
+    Done(Box<SummaryLog>),
+}
+
+/// Somebody confirms the preview of a log.
+pub async fn confirm(
+    app: &Arc<App>,
+    scope: &Scope,
+    id: &SummaryLogId,
+    who: &Author,
+) -> Result<Confirmed, SubmissionError> {
+    let wish = SubmitWish {
+        scope: scope.clone(),
+        log: id.clone(),
+        who: who.clone(),
+        at: app.now(),
+        until: lease_from(app.now()),
+    };
+    let answer = app.ledger.begin_submission(&wish).await?;
+    steps::reached("submission.begun");
+    let log = Box::new(answer.log);
+    app.logs_moved.notify_waiters();
+    match answer.ruling {
+        OnSubmit::Begin => {
+            let run = answer.run.ok_or(SubmissionError::Interrupted)?;
+            let (app, begun) = (Arc::clone(app), log.clone());
+            tokio::spawn(async move { work(&app, &begun, &run).await });
+            Ok(Confirmed::Running(log))
+        }
+        OnSubmit::Running => Ok(Confirmed::Running(log)),
+        OnSubmit::Done => Ok(Confirmed::Done(log)),
+        OnSubmit::RefuseSuperseded => Err(SubmissionError::Superseded),
+        OnSubmit::RefuseBusy => Err(SubmissionError::InProgress),
+        OnSubmit::RefuseStale => {
+            work_soon(app, id.clone());
+            Err(SubmissionError::Stale)
+        }
+        OnSubmit::RefuseNotValidated => Err(SubmissionError::NotValidated { state: log.state }),
+    }
+}
+
+/// Appends the versions of a log and makes them visible.
+pub(super) async fn apply(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Result<(), SubmissionError> {
+    for _ in 0..ROUNDS_MAX {
+        append(app, log, run).await?;
+        steps::reached("submission.appended");
+        match app.ledger.commit_submission(run, app.now()).await? {
+            Submission::Committed { sequence, .. } => {
+                steps::reached("submission.committed");
+                tracing::info!(log.id = %log.id, scope = %log.scope, sequence, "a summary log was submitted");
+                return Ok(());
+            }
+            Submission::BasisMoved => return go_back(app, log, run).await,
+            Submission::Incomplete { .. } => {}
+        }
+    }
+    Err(SubmissionError::Interrupted)
+}
+
+async fn append(app: &App, log: &SummaryLog, run: &Run) -> Result<(), SubmissionError> {
+    let mut after = None;
+    loop {
+        let page = u32::try_from(CHUNK_MAX).unwrap_or(u32::MAX);
+        let versions = app.ledger.versions_to_append(run, after.as_ref(), page).await?;
+        let Some((last, _)) = versions.last_key_value() else { return Ok(()) };
+        after = Some(last.clone());
+        let appends = VersionAppends {
+            organisation: log.scope.organisation.clone(),
+            registration: log.scope.registration.clone(),
+            accreditation: log.accreditation.clone(),
+            run: run.clone(),
+            versions,
+        };
+        app.ledger.append_versions(&appends).await?;
+        steps::reached("submission.chunk");
+        app.logs_moved.notify_waiters();
+    }
+}
+
+async fn go_back(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Result<(), SubmissionError> {
+    let reason = "The records changed since the preview. Look at the new preview and confirm it again.";
+    app.ledger.return_to_validated(run, reason, app.now()).await?;
+    work_soon(app, log.id.clone());
+    Ok(())
+}

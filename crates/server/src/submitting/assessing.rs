@@ -1,0 +1,145 @@
+//! A workbook is read by its template and compared with the records: the preview.
+//!
+//! Guarantees: rows and problems of an earlier try are gone before the first of this one is staged; the preview and the basis it holds
+//! for are written together; what is wrong with the workbook is told whole, with exact counts. Does not do: change a record.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ledger::logs::{Finished, FinishedValidation, LogSource, LogVerdict, Run, SummaryLog};
+use ledger::staging::{Comparison, MissingRow, ProblemChunk};
+use model::records::RemovedRows;
+use model::submissions::{LogState, Problem, Severity};
+use sheets::{Removed, Template};
+
+use super::staging::{Read, read};
+use super::{Grounds, SubmissionError, grounds, scanning};
+use crate::app::App;
+
+/// Comparisons before we take it for a fault of ours: each time somebody else submitted meanwhile.
+const COMPARISONS_MAX: u32 = 10;
+
+/// Reads a log and computes its preview.
+pub(super) async fn assess(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Result<(), SubmissionError> {
+    let grounds = grounds::of_log(app, log).await?;
+    if log.state == LogState::Preprocessing
+        && let Some(found) = scanning::scan(app, log).await?
+    {
+        return refuse(app, run, found).await;
+    }
+    app.ledger.begin_validation(run, app.now()).await?;
+    steps::reached("log.validating");
+    let read = match &log.source {
+        LogSource::Workbook { blob, .. } => read(app, run, &grounds, blob).await?,
+        LogSource::Undo(sequence) => {
+            let undone = app.ledger.stage_undo(run, *sequence).await?;
+            Read::undoing(*sequence, &undone)
+        }
+    };
+    steps::reached("log.staged");
+    app.ledger.stage_problems(run, &read.problems).await?;
+    if read.is_fatal {
+        return finish(app, run, (LogVerdict::Invalid { reason: None }, read.facts)).await.map(drop);
+    }
+    let removals = removals_of(&log.source, &grounds);
+    for _ in 0..COMPARISONS_MAX {
+        let comparison = app.ledger.compare(run, &removals).await?;
+        steps::reached("log.compared");
+        let verdict = verdict(app, run, (&comparison, &read)).await?;
+        if finish(app, run, (verdict, read.facts.clone())).await? == Finished::Yes {
+            steps::reached("log.validated");
+            return Ok(());
+        }
+    }
+    Err(SubmissionError::Interrupted)
+}
+
+/// Computes a preview again that the records have left behind.
+pub(super) async fn renew(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Result<(), SubmissionError> {
+    let grounds = grounds::of_log(app, log).await?;
+    let removals = removals_of(&log.source, &grounds);
+    for _ in 0..COMPARISONS_MAX {
+        let comparison = app.ledger.compare(run, &removals).await?;
+        if app.ledger.renew_preview(run, comparison.basis, app.now()).await? == Finished::Yes {
+            return Ok(());
+        }
+    }
+    Err(SubmissionError::Interrupted)
+}
+
+/// The scanner found something: nobody reads the workbook.
+async fn refuse(app: &App, run: &Run, found: Problem) -> Result<(), SubmissionError> {
+    app.ledger.begin_validation(run, app.now()).await?;
+    let chunk = ProblemChunk { found_before: 0, problems: vec![found], beyond: Vec::new(), keep_max: 1 };
+    app.ledger.stage_problems(run, &chunk).await?;
+    finish(app, run, (LogVerdict::Invalid { reason: None }, None)).await.map(drop)
+}
+
+async fn finish(
+    app: &App,
+    run: &Run,
+    (verdict, facts): (LogVerdict, Option<String>),
+) -> Result<Finished, SubmissionError> {
+    let finish = FinishedValidation { run: run.clone(), verdict, facts, at: app.now() };
+    Ok(app.ledger.finish_validation(&finish).await?)
+}
+
+/// An undoing names all it does; a workbook that lacks rows ends or misses records, as its template says.
+fn removals_of(source: &LogSource, grounds: &Grounds) -> BTreeMap<String, RemovedRows> {
+    match source {
+        LogSource::Undo(_) => BTreeMap::new(),
+        LogSource::Workbook { .. } => removals(&grounds.template),
+    }
+}
+
+fn removals(template: &Template) -> BTreeMap<String, RemovedRows> {
+    let removed = |removed| match removed {
+        Removed::Fatal => RemovedRows::Fatal,
+        Removed::Tombstone => RemovedRows::Tombstone,
+        Removed::Ignore => RemovedRows::Ignore,
+    };
+    template.tables.iter().map(|table| (table.kind.clone(), removed(table.removed))).collect()
+}
+
+async fn verdict(
+    app: &App,
+    run: &Run,
+    (comparison, read): (&Comparison, &Read),
+) -> Result<LogVerdict, SubmissionError> {
+    if comparison.missing == 0 {
+        return Ok(LogVerdict::Validated { basis: comparison.basis });
+    }
+    let listed = comparison.missing_keys.iter().map(missing).collect::<Vec<_>>();
+    let beyond = comparison.missing.saturating_sub(listed.len() as u64);
+    let chunk = ProblemChunk {
+        found_before: read.found,
+        problems: listed,
+        beyond: vec![ledger::staging::ProblemCount {
+            code: sheets::code::ROW_REMOVED.to_owned(),
+            severity: Severity::Fatal,
+            count: beyond,
+        }],
+        keep_max: read.problems.keep_max,
+    };
+    app.ledger.stage_problems(run, &chunk).await?;
+    Ok(LogVerdict::Invalid { reason: None })
+}
+
+/// A record that has no row, although it must.
+fn missing(row: &MissingRow) -> Problem {
+    let day = row.committed_at.to_zoned(jiff::tz::TimeZone::UTC).date();
+    Problem {
+        code: sheets::code::ROW_REMOVED.to_owned(),
+        severity: Severity::Fatal,
+        level: 4,
+        sheet: Some(row.place.0.clone()),
+        cell: None,
+        header: None,
+        row_id: Some(row.key.key.clone()),
+        value: None,
+        sentence: format!(
+            "Row {} was submitted on {day} and is not in this workbook. Put it back; it stood in row {}.",
+            row.key.key, row.place.1
+        ),
+    }
+}
