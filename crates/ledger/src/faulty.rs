@@ -10,7 +10,11 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use model::audit::Entry;
 use model::names::FileName;
-use model::{CompanyId, Digest, DocumentId, EditorKey, InboxNumber, Label};
+use model::scopes::Deadline;
+use model::{
+    CompanyId, Digest, DocumentId, EditorKey, InboxNumber, Label, OrganisationId, RegistrationId, Scope,
+    TemplateId, TemplateVersion,
+};
 use steps::{Fault, Faults};
 
 use crate::callers::{ApiToken, NewApiToken, Revocation};
@@ -28,13 +32,18 @@ use crate::publications::{ExternalChange, Owed, Published};
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };
+use crate::scopes::{
+    Accreditation, AccreditationWish, DeadlineWish, Import, Imported, Organisation, OrganisationWish,
+    Registration, RegistrationWish, ScopeWish, Writing,
+};
 use crate::sessions::{Look, LookOutcome, SessionPage, SessionRecord};
 use crate::shares::{Guest, GuestSession, NewShare, RefusedVisit, Share, ShareRevocation, Visit};
 use crate::snapshots::{BegunAgain, Restoration};
+use crate::templates::{Added, NewTemplate, Template, TemplateEntry, TemplateRetirement};
 use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
 use crate::{
     Callers, Changes, Documents, History, Keys, Ledger, LedgerError, Operations, Outbox, Pruning,
-    Publications, Result, Saves, Sessions, Shares, Snapshots, Trail,
+    Publications, Result, Saves, Scopes, Sessions, Shares, Snapshots, Templates, Trail,
 };
 
 /// A ledger whose calls may fail.
@@ -221,4 +230,26 @@ faulty!(Pruning {
     fn begun_removals(limit: u32) -> Vec<BlobRecord>;
     fn finish_removal(digest: &Digest, at: Timestamp) -> ();
     fn removals_of(digest: &Digest) -> u64;
+});
+
+faulty!(Scopes {
+    fn write_organisation(wish: &OrganisationWish, writing: &Writing) -> Organisation;
+    fn write_registration(wish: &RegistrationWish, writing: &Writing) -> Registration;
+    fn write_accreditation(wish: &AccreditationWish, writing: &Writing) -> Accreditation;
+    fn write_deadline(wish: &DeadlineWish, writing: &Writing) -> Deadline;
+    fn remove_deadline(scope: &Scope, period: &str, writing: &Writing) -> bool;
+    fn import_scopes(wishes: &[(u32, ScopeWish)], import: &Import) -> Imported;
+    fn organisation(id: &OrganisationId) -> Option<Organisation>;
+    fn organisations(after: Option<&OrganisationId>, limit: u32) -> Vec<Organisation>;
+    fn registration(scope: &Scope) -> Option<Registration>;
+    fn registrations(organisation: &OrganisationId, after: Option<&RegistrationId>, limit: u32) -> Vec<Registration>;
+    fn accreditations(scope: &Scope) -> Vec<Accreditation>;
+    fn deadlines(scope: &Scope) -> Vec<Deadline>;
+});
+
+faulty!(Templates {
+    fn add_template(new: &NewTemplate) -> Added;
+    fn retire_template(retirement: &TemplateRetirement) -> bool;
+    fn template(id: &TemplateId, version: &TemplateVersion) -> Option<Template>;
+    fn templates(id: Option<&TemplateId>) -> Vec<TemplateEntry>;
 });

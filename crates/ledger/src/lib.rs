@@ -4,8 +4,9 @@
 //! or not at all, and a step that returned `Ok` survives a power cut. Rules are not decided here: adapters read the
 //! facts inside the transaction and ask [`model`].
 //!
-//! The port has fourteen parts, so that each fits a screen: [`Documents`], [`Keys`], [`Sessions`], [`Saves`], [`Changes`],
-//! [`History`], [`Publications`], [`Trail`], [`Callers`], [`Shares`], [`Snapshots`], [`Operations`], [`Outbox`], [`Pruning`].
+//! The port has sixteen parts, so that each fits a screen: [`Documents`], [`Keys`], [`Sessions`], [`Saves`], [`Changes`],
+//! [`History`], [`Publications`], [`Trail`], [`Callers`], [`Shares`], [`Snapshots`], [`Operations`], [`Outbox`], [`Pruning`],
+//! [`Scopes`], [`Templates`].
 //! Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
 //! [`contract`], and [`faulty`] wraps any ledger so that its n-th call fails.
 //!
@@ -23,10 +24,12 @@ pub mod outbox;
 pub mod pruning;
 pub mod publications;
 pub mod saves;
+pub mod scopes;
 pub mod sessions;
 pub mod shares;
 pub mod snapshots;
 pub mod sqlite;
+pub mod templates;
 pub mod trail;
 
 pub use callers::Callers;
@@ -39,9 +42,11 @@ pub use outbox::Outbox;
 pub use pruning::Pruning;
 pub use publications::Publications;
 pub use saves::Saves;
+pub use scopes::Scopes;
 pub use sessions::Sessions;
 pub use shares::Shares;
 pub use snapshots::Snapshots;
+pub use templates::Templates;
 pub use trail::Trail;
 
 use model::quotas::Exceeded;
@@ -62,6 +67,8 @@ pub trait Ledger:
     + Outbox
     + History
     + Pruning
+    + Scopes
+    + Templates
 {
 }
 
@@ -80,6 +87,8 @@ impl<L> Ledger for L where
         + Outbox
         + History
         + Pruning
+        + Scopes
+        + Templates
 {
 }
 
@@ -117,6 +126,23 @@ pub enum LedgerError {
     /// A new document would pass a limit of its company.
     #[error("the company may keep no more than {0}")]
     OverQuota(Exceeded),
+    /// There is no version of this template by which something could be handed in.
+    #[error("there is no version of the template `{template}` that is not retired")]
+    NoTemplate {
+        /// The template.
+        template: model::TemplateId,
+    },
+    /// A thing would have more parts than it may.
+    #[error("there are at most {limit} {what}")]
+    TooMany {
+        /// The parts.
+        what: &'static str,
+        /// How many there may be.
+        limit: u32,
+    },
+    /// The first day would come after the last one.
+    #[error("the days do not fit: {0}")]
+    Reversed(model::scopes::Reversed),
     /// The blob is just being removed, or was removed after it was stored: store it again, then repeat the step.
     #[error("the blob is being removed")]
     BlobGoing,

@@ -1,8 +1,8 @@
 //! Who may do what.
 //!
 //! Guarantees: one table says what a role may ([`Role::permissions`]) and one function decides ([`may`]); everything it does
-//! not allow is forbidden; no id is ever enough, the company always counts. Nobody hands out more than they have
-//! ([`may_manage`]). Does not do: tell who is calling (the edge verifies tokens).
+//! not allow is forbidden; no id is ever enough, the company always counts, and for what is handed in the organisation
+//! ([`may_for`]). Nobody hands out more than they have ([`may_manage`]). Does not do: tell who is calling (the edge verifies tokens).
 
 use crate::{CompanyId, OrganisationId};
 
@@ -75,7 +75,7 @@ pub enum Companies {
 /// For which organisations a caller acts. Submissions belong to organisations; documents do not ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Organisations {
-    /// All of them: regulators.
+    /// All of them: regulators. Their tokens say so; the role alone opens none, for a company may have its regulators too.
     All,
     /// These.
     Only(Vec<OrganisationId>),
@@ -84,6 +84,22 @@ pub enum Organisations {
 impl Organisations {
     /// None of them.
     pub const NONE: Self = Self::Only(Vec::new());
+
+    /// Whether this one is among them.
+    pub fn contains(&self, organisation: &OrganisationId) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(organisations) => organisations.contains(organisation),
+        }
+    }
+
+    /// Whether all of the others are among them.
+    pub fn contain(&self, others: &Self) -> bool {
+        match others {
+            Self::All => *self == Self::All,
+            Self::Only(others) => others.iter().all(|other| self.contains(other)),
+        }
+    }
 }
 
 /// Somebody with a valid token.
@@ -156,18 +172,44 @@ pub fn may_operate(caller: &Caller) -> bool {
     caller.role == Role::Admin && caller.companies == Companies::All
 }
 
+/// Whether a caller may do something for an organisation: see its registrations, hand in, read its records. What is said of
+/// organisations themselves is changed by those who look after the installation ([`may_operate`]), who see all of them.
+pub fn may_for(caller: &Caller, permission: Permission, organisation: &OrganisationId) -> bool {
+    let is_theirs = may_operate(caller) || caller.organisations.contains(organisation);
+    is_theirs && caller.role.permissions().contains(&permission)
+}
+
+/// Whether a caller may read templates. They belong to nobody; whoever acts for some organisation needs them.
+pub fn may_read_templates(caller: &Caller) -> bool {
+    may_operate(caller) || caller.organisations != Organisations::NONE
+}
+
+/// What an API token opens.
+#[derive(Debug, Clone, Copy)]
+pub struct Opens<'a> {
+    /// What its bearer is.
+    pub role: Role,
+    /// Whose data its bearer may touch.
+    pub companies: &'a Companies,
+    /// For which organisations its bearer acts.
+    pub organisations: &'a Organisations,
+}
+
 /// Whether a caller may make, see and revoke an API token: it gives nobody more than the caller has, in companies that the
-/// caller administers. One that opens a company besides is not theirs to know of.
-pub fn may_manage(caller: &Caller, role: Role, companies: &Companies) -> bool {
-    let are_theirs = match companies {
+/// caller administers. One that opens a company or an organisation besides is not theirs to know of.
+pub fn may_manage(caller: &Caller, opens: Opens<'_>) -> bool {
+    let are_theirs = match opens.companies {
         Companies::All => may_operate(caller),
+        // A token without companies is for organisations, which nobody administers but the installation.
+        Companies::Only(companies) if companies.is_empty() => {
+            may_operate(caller) && *opens.organisations != Organisations::NONE
+        }
         Companies::Only(companies) => {
-            let administers = |company| may(caller, Permission::Administer, company);
-            // A token without companies opens nothing: asking for one is a mistake.
-            !companies.is_empty() && companies.iter().all(administers)
+            companies.iter().all(|company| may(caller, Permission::Administer, company))
         }
     };
-    are_theirs && caller.role.covers(role)
+    let acts_for = may_operate(caller) || caller.organisations.contain(opens.organisations);
+    are_theirs && acts_for && caller.role.covers(opens.role)
 }
 
 #[cfg(test)]
@@ -245,20 +287,73 @@ mod tests {
         assert!(!Role::Editor.covers(Role::Submitter) && !Role::Submitter.covers(Role::Editor));
     }
 
+    fn organisations(ids: &[&str]) -> Organisations {
+        Organisations::Only(ids.iter().map(|id| OrganisationId::parse(id).unwrap()).collect())
+    }
+
     #[test]
     fn a_token_is_managed_by_admins_of_all_its_companies() {
         let operator = Caller { companies: Companies::All, ..caller(Role::Admin, &[]) };
         let admin = caller(Role::Admin, &["acme", "zeta"]);
+        let manages = |caller: &Caller, role, companies: &Companies| {
+            may_manage(caller, Opens { role, companies, organisations: &Organisations::NONE })
+        };
 
         for role in [Role::Viewer, Role::Admin] {
-            assert!(may_manage(&admin, role, &only(&["acme"])));
-            assert!(may_manage(&admin, role, &only(&["acme", "zeta"])));
-            assert!(may_manage(&operator, role, &Companies::All));
-            assert!(may_manage(&operator, role, &only(&["other"])));
+            assert!(manages(&admin, role, &only(&["acme"])));
+            assert!(manages(&admin, role, &only(&["acme", "zeta"])));
+            assert!(manages(&operator, role, &Companies::All));
+            assert!(manages(&operator, role, &only(&["other"])));
         }
-        assert!(!may_manage(&admin, Role::Viewer, &only(&["acme", "other"])));
-        assert!(!may_manage(&admin, Role::Viewer, &Companies::All));
-        assert!(!may_manage(&admin, Role::Viewer, &only(&[])));
-        assert!(!may_manage(&caller(Role::Editor, &["acme"]), Role::Viewer, &only(&["acme"])));
+        assert!(!manages(&admin, Role::Viewer, &only(&["acme", "other"])));
+        assert!(!manages(&admin, Role::Viewer, &Companies::All));
+        assert!(!manages(&admin, Role::Viewer, &only(&[])));
+        assert!(!manages(&operator, Role::Viewer, &only(&[])), "it would open nothing");
+        assert!(!manages(&caller(Role::Editor, &["acme"]), Role::Viewer, &only(&["acme"])));
+    }
+
+    #[test]
+    fn nobody_hands_out_an_organisation_they_do_not_act_for() {
+        let operator = Caller { companies: Companies::All, ..caller(Role::Admin, &[]) };
+        let admin = Caller { organisations: organisations(&["o1", "o2"]), ..caller(Role::Admin, &["acme"]) };
+        let manages = |caller: &Caller, companies: &[&str], organisations: &Organisations| {
+            let companies = only(companies);
+            may_manage(caller, Opens { role: Role::Submitter, companies: &companies, organisations })
+        };
+
+        assert!(manages(&admin, &["acme"], &organisations(&["o1"])));
+        assert!(manages(&admin, &["acme"], &organisations(&["o1", "o2"])));
+        assert!(!manages(&admin, &["acme"], &organisations(&["o1", "o3"])));
+        assert!(!manages(&admin, &["acme"], &Organisations::All));
+        assert!(!manages(&admin, &[], &organisations(&["o1"])), "only the installation makes such ones");
+        for all in [Organisations::All, organisations(&["o3"])] {
+            assert!(manages(&operator, &["acme"], &all) && manages(&operator, &[], &all));
+        }
+    }
+
+    #[test]
+    fn for_an_organisation_its_claim_and_the_role_count_and_companies_do_not() {
+        let o1 = OrganisationId::parse("o1").unwrap();
+        let acting = |role, claim: Organisations| Caller { organisations: claim, ..caller(role, &["acme"]) };
+
+        let submitter = acting(Role::Submitter, organisations(&["o1"]));
+        assert!(may_for(&submitter, Permission::Submit, &o1) && may_for(&submitter, Permission::View, &o1));
+        assert!(!may_for(&submitter, Permission::Audit, &o1));
+        let regulator = acting(Role::Regulator, Organisations::All);
+        assert!(may_for(&regulator, Permission::View, &o1) && may_for(&regulator, Permission::Audit, &o1));
+        assert!(!may_for(&regulator, Permission::Submit, &o1));
+        let operator = Caller { companies: Companies::All, ..caller(Role::Admin, &[]) };
+        assert!(may_for(&operator, Permission::Submit, &o1));
+        for permission in Permission::ALL {
+            for (role, _) in Role::ALL {
+                let foreign = acting(role, organisations(&["o2"]));
+                let company_only = acting(role, Organisations::NONE);
+                assert!(!may_for(&foreign, permission, &o1) && !may_for(&company_only, permission, &o1));
+            }
+        }
+        assert!(
+            may_read_templates(&submitter) && may_read_templates(&regulator) && may_read_templates(&operator)
+        );
+        assert!(!may_read_templates(&caller(Role::Admin, &["acme"])));
     }
 }

@@ -79,6 +79,10 @@ text_id!(
     AccreditationId
 );
 text_id!(
+    /// A template that workbooks are read by, over all its versions.
+    TemplateId
+);
+text_id!(
     /// One upload of a workbook, from its arrival to its records.
     SummaryLogId
 );

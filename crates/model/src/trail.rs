@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::{CHAIN_START, Entry, hash_of};
-use crate::{CompanyId, Digest};
+use crate::{CompanyId, Digest, OrganisationId};
 
 /// How the name of a company's chain begins. No document's id has a colon.
 pub const COMPANY_PREFIX: &str = "company:";
@@ -27,6 +27,11 @@ const FLAWS_MAX: usize = 1000;
 /// The chain of a company.
 pub fn chain_of(company: &CompanyId) -> String {
     format!("{COMPANY_PREFIX}{company}")
+}
+
+/// The chain of an organisation: what is said of it, its registrations, and what it handed in.
+pub fn chain_of_organisation(organisation: &OrganisationId) -> String {
+    format!("organisation:{organisation}")
 }
 
 /// Whether a chain is a company's.

@@ -15,9 +15,11 @@ pub mod outbox;
 pub mod pruning;
 pub mod publications;
 pub mod saves;
+pub mod scopes;
 pub mod sessions;
 pub mod shares;
 pub mod snapshots;
+pub mod templates;
 pub mod trail;
 
 pub use desk::{Desk, environment};
@@ -171,6 +173,20 @@ macro_rules! contract_tests {
             a_snapshot_is_not_written_over_anything,
             after_a_restore_no_key_is_issued_again,
             after_a_restore_a_live_key_is_asked_about_first,
+        ]);
+        $crate::contract_tests!(@ $make, scopes, [
+            organisations_are_made_replaced_and_listed_page_by_page,
+            a_registration_belongs_to_its_organisation_and_has_a_number_of_its_own,
+            a_registration_has_days_and_a_template_that_counts,
+            accreditations_stand_under_a_registration_by_their_first_day,
+            deadlines_are_set_moved_and_taken_away_and_that_is_written_down,
+            an_import_writes_all_once_and_leaves_what_it_does_not_name,
+            an_import_with_one_wrong_line_writes_nothing_and_tells_all_of_them,
+            a_registration_has_no_more_deadlines_than_are_listed,
+        ]);
+        $crate::contract_tests!(@ $make, templates, [
+            a_version_of_a_template_is_added_once_and_never_changes,
+            versions_are_listed_newest_first_and_a_retired_one_stays,
         ]);
     };
     (@ $make:expr, $area:ident, [$($name:ident,)*]) => {

@@ -5,8 +5,8 @@
 
 use jiff::Timestamp;
 use model::audit::{CHAIN_START, Entry, hash_of};
-use model::trail::{ANCHOR, Anchor, AnchoredHead, chain_of};
-use model::{CompanyId, Digest, DocumentId};
+use model::trail::{ANCHOR, Anchor, AnchoredHead, chain_of, chain_of_organisation};
+use model::{CompanyId, Digest, DocumentId, OrganisationId};
 use rusqlite::{Connection, params};
 use serde_json::Value;
 
@@ -201,8 +201,18 @@ pub(super) fn append_company_act(connection: &Connection, act: &CompanyAct<'_>) 
     let (who, what) = ((act.actor, act.at), (act.action, act.details.to_string()));
     match act.company {
         Some(company) => append_to_company(connection, company, who, what).map(drop),
-        None => append_to_installation(connection, who, what),
+        None => append_to_chain(connection, INSTALLATION, who, what),
     }
+}
+
+/// Writes an act down in the chain of an organisation, which may not be known to us by more than its id.
+pub(super) fn append_organisation_act(
+    connection: &Connection,
+    organisation: &OrganisationId,
+    who: (Actor<'_>, Timestamp),
+    (action, details): (&str, &Value),
+) -> Result<()> {
+    append_to_chain(connection, &chain_of_organisation(organisation), who, (action, details.to_string()))
 }
 
 fn append_to_company(
@@ -224,23 +234,25 @@ fn append_to_company(
     Ok(written)
 }
 
-fn append_to_installation(
+/// A chain whose end is in no row of a document or company.
+fn append_to_chain(
     connection: &Connection,
+    chain: &str,
     who: (Actor<'_>, Timestamp),
     what: (&str, String),
 ) -> Result<()> {
     let end = connection
         .prepare_cached("SELECT sequence, hash FROM chains WHERE chain = ?1")?
-        .query_row([INSTALLATION], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, Stored<Digest>>(1)?.0)));
+        .query_row([chain], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, Stored<Digest>>(1)?.0)));
     let end = optional(end)?.unwrap_or((0, CHAIN_START));
-    let entry = done(INSTALLATION.to_owned(), end.0 + 1, who, what);
+    let entry = done(chain.to_owned(), end.0 + 1, who, what);
     let written = write(connection, &entry, (&end.1, ""))?;
     connection
         .prepare_cached(
             "INSERT INTO chains (chain, sequence, hash) VALUES (?1, ?2, ?3)
              ON CONFLICT DO UPDATE SET (sequence, hash) = (?2, ?3)",
         )?
-        .execute(params![INSTALLATION, written.0, Stored(written.1)])?;
+        .execute(params![chain, written.0, Stored(written.1)])?;
     Ok(())
 }
 

@@ -113,7 +113,7 @@ fn find(connection: &Connection, number: u64) -> Result<Option<ApiToken>> {
     optional(query.query_row([asked(number)], token))
 }
 
-/// Writes an act down in the chain of every company the token opens, or of the installation if it opens all.
+/// Writes an act down in the chain of every company the token opens, or of the installation if it opens all or none.
 fn note(
     connection: &Connection,
     token: &ApiToken,
@@ -121,14 +121,15 @@ fn note(
     action: &str,
 ) -> Result<()> {
     let companies = match &token.companies {
-        Companies::All => vec![None],
-        Companies::Only(companies) => companies.iter().map(Some).collect(),
+        Companies::Only(companies) if !companies.is_empty() => companies.iter().map(Some).collect(),
+        Companies::All | Companies::Only(_) => vec![None],
     };
     for company in companies {
         let details = json!({
             "token": token.number,
             "name": token.name,
             "role": token.role.as_str(),
+            "organisations": organisations_text(&token.organisations),
             "expiresMs": optional_ms(token.expires_at),
         });
         let actor = Actor::person(by);

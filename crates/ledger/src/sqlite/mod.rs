@@ -28,11 +28,14 @@ mod outbox;
 mod pruning;
 mod publications;
 mod readers;
+mod registering;
 mod rows;
 mod saves;
+mod scopes;
 mod sessions;
 mod shares;
 mod snapshots;
+mod templates;
 mod trail;
 mod writer;
 

@@ -3,6 +3,7 @@
 //! Guarantees: a value that cannot be read back as what it must be is reported as damage, never guessed.
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use model::checking::Extent;
 use model::names::FileName;
 use model::versions::Origin;
@@ -75,6 +76,18 @@ impl ToSql for Stored<InboxNumber> {
         let number =
             i64::try_from(self.0.0).map_err(|cause| rusqlite::Error::ToSqlConversionFailure(cause.into()))?;
         Ok(ToSqlOutput::Owned(Value::Integer(number)))
+    }
+}
+
+impl FromSql for Stored<Date> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        model::scopes::day(value.as_str()?).map(Self).map_err(refused)
+    }
+}
+
+impl ToSql for Stored<Date> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Owned(Value::Text(self.0.to_string())))
     }
 }
 

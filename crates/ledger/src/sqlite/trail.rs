@@ -123,7 +123,7 @@ pub(super) fn blobs(connection: &Connection, after: Option<Digest>, limit: u32) 
 }
 
 /// What no row may say. Each query returns one sentence per violation.
-const CHECKS: [(&str, &str); 13] = [
+const CHECKS: [(&str, &str); 14] = [
     ("database", "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'"),
     ("references", "SELECT 'a row of ' || \"table\" || ' names a missing row of ' || parent FROM pragma_foreign_key_check"),
     (
@@ -186,6 +186,11 @@ const CHECKS: [(&str, &str); 13] = [
         "share-uses",
         "SELECT 'share link ' || s.number || ': it is counted to have ' || s.uses || ' uses' FROM shares s
          WHERE s.uses <> (SELECT count(*) FROM guests g WHERE g.share = s.number)",
+    ),
+    (
+        "assigned-template",
+        "SELECT 'registration ' || r.organisation || '/' || r.id || ': its template ' || r.template || ' is not here'
+         FROM registrations r WHERE r.template IS NOT NULL AND NOT EXISTS (SELECT 1 FROM templates t WHERE t.id = r.template)",
     ),
     (
         "key-counter",

@@ -43,12 +43,10 @@ pub(crate) fn check(wish: &Wish) -> Result<(), String> {
     if wish.expires_days.is_some_and(|days| !(1..=EXPIRES_DAYS_MAX).contains(&days)) {
         return Err(format!("A token expires after 1 to {EXPIRES_DAYS_MAX} days, or never."));
     }
-    match &wish.companies {
-        Companies::Only(companies) if companies.is_empty() => {
-            Err("A token needs at least one company.".to_owned())
-        }
-        _ => Ok(()),
+    if wish.companies == Companies::Only(Vec::new()) && wish.organisations == Organisations::NONE {
+        return Err("A token needs at least one company or organisation.".to_owned());
     }
+    Ok(())
 }
 
 /// Makes a token. Its text is in no other place than the answer.
@@ -143,6 +141,8 @@ mod tests {
         };
 
         assert_eq!(check(&wish), Ok(()));
+        let companies = Companies::Only(Vec::new());
+        assert_eq!(check(&Wish { companies, organisations: Organisations::All, ..wish.clone() }), Ok(()));
         for strange in [
             Wish { name: " ".to_owned(), ..wish.clone() },
             Wish { name: "a\nb".to_owned(), ..wish.clone() },

@@ -39,7 +39,7 @@ enum Command {
         #[arg(long)]
         role: String,
         /// A company whose data it opens; give it several times for several companies, or '*' for all.
-        #[arg(long = "company", required = true, value_name = "ID")]
+        #[arg(long = "company", required_unless_present = "organisations", value_name = "ID")]
         companies: Vec<String>,
         /// An organisation its bearer acts for; give it several times for several, or '*' for all.
         #[arg(long = "organisation", value_name = "ID")]
@@ -103,6 +103,7 @@ fn read_companies(ids: &[String]) -> anyhow::Result<Companies> {
 fn read_organisations(ids: &[String]) -> anyhow::Result<Organisations> {
     match ids {
         [all] if all == ALL => Ok(Organisations::All),
+        ids if ids.iter().any(|id| id == ALL) => bail!("`--organisation '*'` stands alone"),
         ids => {
             let ids = ids.iter().map(|id| OrganisationId::parse(id));
             Ok(Organisations::Only(ids.collect::<Result<_, _>>()?))

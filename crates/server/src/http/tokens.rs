@@ -11,7 +11,7 @@ use axum::extract::State;
 use http::{HeaderValue, StatusCode, header};
 use jiff::Timestamp;
 use ledger::callers::{ApiToken, Revocation};
-use model::access::{Companies, Organisations, Permission, Role, may_manage};
+use model::access::{Companies, Opens, Organisations, Permission, Role, may_manage, may_operate};
 use model::{CompanyId, OrganisationId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -105,8 +105,9 @@ pub(super) struct NewToken {
     /// What its bearer is: viewer, commenter, editor, submitter, regulator or admin.
     #[schema(example = "viewer", pattern = "^(viewer|commenter|editor|submitter|regulator|admin)$")]
     role: String,
-    /// Whose data its bearer may touch; `["*"]` for all companies.
-    #[schema(value_type = Vec<IdOrAll>, example = json!(["acme"]), min_items = 1)]
+    /// Whose data its bearer may touch; `["*"]` for all companies. May be left out if there are organisations.
+    #[serde(default)]
+    #[schema(value_type = Vec<IdOrAll>, example = json!(["acme"]))]
     companies: Vec<String>,
     /// For which organisations its bearer acts; `["*"]` for all.
     #[serde(default)]
@@ -150,16 +151,27 @@ impl NewToken {
     }
 }
 
-/// Allows making this token, or not. A foreign company looks exactly like a missing one.
+/// Allows making this token, or not. A foreign company or organisation looks exactly like a missing one.
 fn allow(session: &Session, wish: &Wish) -> Result<(), Problem> {
     match &wish.companies {
         Companies::All => session.allow_operating()?,
+        Companies::Only(ids) if ids.is_empty() => session.allow_operating()?,
         Companies::Only(ids) => {
             let administer = |id: &CompanyId| session.allow(Permission::Administer, id);
             ids.iter().try_for_each(administer)?;
         }
     }
-    if may_manage(&session.0, wish.role, &wish.companies) { Ok(()) } else { Err(Problem::forbidden()) }
+    if !may_operate(&session.0) && !session.0.organisations.contain(&wish.organisations) {
+        return Err(Problem::not_found());
+    }
+    let opens =
+        Opens { role: wish.role, companies: &wish.companies, organisations: &wish.organisations };
+    if may_manage(&session.0, opens) { Ok(()) } else { Err(Problem::forbidden()) }
+}
+
+fn is_theirs(session: &Session, token: &ApiToken) -> bool {
+    let (role, companies, organisations) = (token.role, &token.companies, &token.organisations);
+    may_manage(&session.0, Opens { role, companies, organisations })
 }
 
 /// Makes an API token. It is shown this once.
@@ -206,7 +218,7 @@ pub(super) async fn list_tokens(
         let page = app.ledger.api_tokens(after, LEDGER_PAGE).await?;
         let Some(last) = page.last() else { break };
         after = last.number;
-        shown.extend(page.into_iter().filter(|token| may_manage(&session.0, token.role, &token.companies)));
+        shown.extend(page.into_iter().filter(|token| is_theirs(&session, token)));
     }
     shown.truncate(limit);
     Ok(Json(shown.into_iter().map(TokenView::from).collect()))
@@ -225,7 +237,7 @@ pub(super) async fn revoke_token(
 ) -> Result<StatusCode, Problem> {
     session.allow_administering()?;
     let token = app.ledger.api_token(number).await?.ok_or_else(Problem::not_found)?;
-    if !may_manage(&session.0, token.role, &token.companies) {
+    if !is_theirs(&session, &token) {
         return Err(Problem::not_found());
     }
     let revocation = Revocation { number, by: session.author(), at: app.now() };

@@ -1,0 +1,423 @@
+//! Writing down who hands in what, on SQLite.
+//!
+//! Guarantees: what is written as it was changes nothing and leaves no entry in the trail. An import that is refused or only
+//! rehearsed leaves nothing at all: it runs in a savepoint of its own.
+
+use jiff::civil::Date;
+use model::scopes::{Deadline, Reversed, Span};
+use model::{OrganisationId, Scope, TemplateId};
+use rusqlite::{Connection, Params, params};
+use serde_json::{Value, json};
+
+use super::audit::{Actor, append_organisation_act};
+use super::facts::exists;
+use super::rows::{Stored, ms};
+use super::scopes::{find_accreditation, find_deadline, find_organisation, find_registration, names};
+use crate::scopes::{
+    Accreditation, AccreditationWish, DeadlineWish, How, Import, Imported, Organisation, OrganisationWish,
+    PER_REGISTRATION_MAX, Registration, RegistrationWish, ScopeWish, Writing,
+};
+use crate::{LedgerError, Result};
+
+/// What a wish came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Created,
+    Changed,
+    Unchanged,
+}
+
+pub(super) fn organisation(
+    connection: &Connection,
+    wish: &OrganisationWish,
+    writing: &Writing,
+) -> Result<(Organisation, Effect)> {
+    let before = find_organisation(connection, &wish.id)?;
+    expect(writing.how, before.is_some(), || format!("organisation `{}`", wish.id))?;
+    let was = before.as_ref();
+    let after = Organisation {
+        id: wish.id.clone(),
+        name: chosen(writing.how, &wish.name, was.map(|was| &was.name))
+            .unwrap_or_else(|| wish.id.to_string()),
+        number: chosen(writing.how, &wish.number, was.and_then(|was| was.number.as_ref())),
+        created_at: was.map_or(writing.at, |was| was.created_at),
+    };
+    let effect = effect(was, &after);
+    if effect != Effect::Unchanged {
+        connection
+            .prepare_cached(
+                "INSERT INTO organisations (id, name, number, created_ms) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT DO UPDATE SET (name, number) = (?2, ?3)",
+            )?
+            .execute(params![after.id.as_str(), after.name, after.number, ms(after.created_at)])?;
+        let words = ["organisation-created", "organisation-changed"];
+        let told = |each: &Organisation| json!({ "name": each.name, "number": each.number });
+        note(connection, &wish.id, writing, (words, effect, told(&after), was.map(told)))?;
+    }
+    Ok((after, effect))
+}
+
+pub(super) fn registration(
+    connection: &Connection,
+    wish: &RegistrationWish,
+    writing: &Writing,
+) -> Result<(Registration, Effect)> {
+    let scope = &wish.scope;
+    require_organisation(connection, &scope.organisation)?;
+    let before = find_registration(connection, scope)?;
+    expect(writing.how, before.is_some(), || format!("registration `{}`", scope.registration))?;
+    let after = wished_registration(wish, before.as_ref(), writing)?;
+    let effect = effect(before.as_ref(), &after);
+    if effect == Effect::Unchanged {
+        return Ok((after, effect));
+    }
+    let (organisation, id) = names(scope);
+    refuse_taken_number(
+        connection,
+        "SELECT 1 FROM registrations WHERE organisation = ?1 AND number = ?2 AND id <> ?3",
+        (params![organisation, after.number, id], &format!("registration number `{}`", after.number)),
+    )?;
+    let assigned_before = before.as_ref().and_then(|before| before.template.as_ref());
+    if after.template.as_ref() != assigned_before {
+        require_template(connection, after.template.as_ref())?;
+    }
+    let (from, until) = days(after.active);
+    connection
+        .prepare_cached(
+            "INSERT INTO registrations (organisation, id, number, title, material, template, from_day, until_day, created_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (organisation, id) DO UPDATE SET
+             (number, title, material, template, from_day, until_day) = (?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            organisation,
+            id,
+            after.number,
+            after.title,
+            after.material,
+            after.template.as_ref().map(TemplateId::as_str),
+            from,
+            until,
+            ms(after.created_at),
+        ])?;
+    let words = ["registration-created", "registration-changed"];
+    let told = (words, effect, registration_text(&after), before.as_ref().map(registration_text));
+    note(connection, &scope.organisation, writing, told)?;
+    Ok((after, effect))
+}
+
+fn wished_registration(
+    wish: &RegistrationWish,
+    was: Option<&Registration>,
+    writing: &Writing,
+) -> Result<Registration> {
+    let (how, id) = (writing.how, || wish.scope.registration.to_string());
+    let from = chosen(how, &wish.from, was.and_then(|was| was.active.from()).as_ref());
+    let until = chosen(how, &wish.until, was.and_then(|was| was.active.until()).as_ref());
+    Ok(Registration {
+        scope: wish.scope.clone(),
+        number: chosen(how, &wish.number, was.map(|was| &was.number)).unwrap_or_else(id),
+        title: chosen(how, &wish.title, was.map(|was| &was.title)).unwrap_or_else(id),
+        material: chosen(how, &wish.material, was.and_then(|was| was.material.as_ref())),
+        template: chosen(how, &wish.template, was.and_then(|was| was.template.as_ref())),
+        active: Span::new(from, until).map_err(LedgerError::Reversed)?,
+        created_at: was.map_or(writing.at, |was| was.created_at),
+    })
+}
+
+pub(super) fn accreditation(
+    connection: &Connection,
+    wish: &AccreditationWish,
+    writing: &Writing,
+) -> Result<(Accreditation, Effect)> {
+    let scope = &wish.scope;
+    require_registration(connection, scope)?;
+    let before = find_accreditation(connection, scope, &wish.id)?;
+    expect(writing.how, before.is_some(), || format!("accreditation `{}`", wish.id))?;
+    let after = wished_accreditation(wish, before.as_ref(), writing)?;
+    let effect = effect(before.as_ref(), &after);
+    if effect == Effect::Unchanged {
+        return Ok((after, effect));
+    }
+    if effect == Effect::Created {
+        refuse_too_many(connection, scope, ("accreditations", "accreditations of a registration"))?;
+    }
+    let (organisation, registration) = names(scope);
+    refuse_taken_number(
+        connection,
+        "SELECT 1 FROM accreditations WHERE organisation = ?1 AND registration = ?2 AND number = ?3 AND id <> ?4",
+        (
+            params![organisation, registration, after.number, after.id.as_str()],
+            &format!("accreditation number `{}`", after.number),
+        ),
+    )?;
+    let (from, until) = days(after.valid);
+    connection
+        .prepare_cached(
+            "INSERT INTO accreditations (organisation, registration, id, number, from_day, until_day, created_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (organisation, registration, id) DO UPDATE SET
+             (number, from_day, until_day) = (?4, ?5, ?6)",
+        )?
+        .execute(params![
+            organisation,
+            registration,
+            after.id.as_str(),
+            after.number,
+            from,
+            until,
+            ms(after.created_at),
+        ])?;
+    let words = ["accreditation-created", "accreditation-changed"];
+    let told = (words, effect, accreditation_text(&after), before.as_ref().map(accreditation_text));
+    note(connection, &scope.organisation, writing, told)?;
+    Ok((after, effect))
+}
+
+fn wished_accreditation(
+    wish: &AccreditationWish,
+    was: Option<&Accreditation>,
+    writing: &Writing,
+) -> Result<Accreditation> {
+    let how = writing.how;
+    let from = chosen(how, &wish.from, was.and_then(|was| was.valid.from()).as_ref());
+    let until = chosen(how, &wish.until, was.and_then(|was| was.valid.until()).as_ref());
+    Ok(Accreditation {
+        scope: wish.scope.clone(),
+        id: wish.id.clone(),
+        number: chosen(how, &wish.number, was.map(|was| &was.number)).unwrap_or_else(|| wish.id.to_string()),
+        valid: Span::new(from, until).map_err(LedgerError::Reversed)?,
+        created_at: was.map_or(writing.at, |was| was.created_at),
+    })
+}
+
+pub(super) fn deadline(
+    connection: &Connection,
+    wish: &DeadlineWish,
+    writing: &Writing,
+) -> Result<(Deadline, Effect)> {
+    let scope = &wish.scope;
+    require_registration(connection, scope)?;
+    let before = find_deadline(connection, scope, &wish.period)?;
+    expect(writing.how, before.is_some(), || format!("deadline `{}`", wish.period))?;
+    let opens = chosen(writing.how, &wish.opens, before.as_ref().and_then(|was| was.opens).as_ref());
+    if let Some(opens) = opens.filter(|opens| *opens > wish.due) {
+        return Err(LedgerError::Reversed(Reversed(opens, wish.due)));
+    }
+    let after = Deadline { period: wish.period.clone(), opens, due: wish.due };
+    let effect = effect(before.as_ref(), &after);
+    if effect == Effect::Created {
+        refuse_too_many(connection, scope, ("deadlines", "deadlines of a registration"))?;
+    }
+    if effect != Effect::Unchanged {
+        let (organisation, registration) = names(scope);
+        let (opens, due) = (after.opens.map(Stored), Stored(after.due));
+        connection
+            .prepare_cached(
+                "INSERT INTO deadlines (organisation, registration, period, opens_day, due_day, created_ms)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET (opens_day, due_day) = (?4, ?5)",
+            )?
+            .execute(params![organisation, registration, after.period, opens, due, ms(writing.at)])?;
+        let told = |each: &Deadline| deadline_text(scope, each);
+        let words = ["deadline-set", "deadline-changed"];
+        note(
+            connection,
+            &scope.organisation,
+            writing,
+            (words, effect, told(&after), before.as_ref().map(told)),
+        )?;
+    }
+    Ok((after, effect))
+}
+
+pub(super) fn remove_deadline(
+    connection: &Connection,
+    (scope, period): (&Scope, &str),
+    writing: &Writing,
+) -> Result<bool> {
+    let Some(deadline) = find_deadline(connection, scope, period)? else { return Ok(false) };
+    let (organisation, registration) = names(scope);
+    connection
+        .prepare_cached(
+            "DELETE FROM deadlines WHERE organisation = ?1 AND registration = ?2 AND period = ?3",
+        )?
+        .execute(params![organisation, registration, period])?;
+    let details = deadline_text(scope, &deadline);
+    let who = (Actor::person(&writing.by), writing.at);
+    append_organisation_act(connection, &scope.organisation, who, ("deadline-removed", &details))?;
+    Ok(true)
+}
+
+pub(super) fn import(
+    connection: &Connection,
+    wishes: &[(u32, ScopeWish)],
+    import: &Import,
+) -> Result<Imported> {
+    connection.execute_batch("SAVEPOINT import_scopes")?;
+    let imported = write_all(connection, wishes, import)?;
+    if import.is_rehearsal || !imported.refused.is_empty() {
+        connection.execute_batch("ROLLBACK TO import_scopes")?;
+    }
+    connection.execute_batch("RELEASE import_scopes")?;
+    Ok(imported)
+}
+
+/// Goes on after a refusal, so that all of them are told.
+fn write_all(connection: &Connection, wishes: &[(u32, ScopeWish)], import: &Import) -> Result<Imported> {
+    let writing = Writing { how: How::Merge, by: import.by.clone(), at: import.at };
+    let mut imported = Imported::default();
+    for (line, wish) in wishes {
+        match write(connection, wish, &writing) {
+            Ok(Effect::Created) => imported.created += 1,
+            Ok(Effect::Changed) => imported.changed += 1,
+            Ok(Effect::Unchanged) => imported.unchanged += 1,
+            Err(refused) if is_about_the_wish(&refused) => {
+                imported.refused.push((*line, refused.to_string()))
+            }
+            Err(failed) => return Err(failed),
+        }
+    }
+    Ok(imported)
+}
+
+fn write(connection: &Connection, wish: &ScopeWish, writing: &Writing) -> Result<Effect> {
+    match wish {
+        ScopeWish::Organisation(wish) => organisation(connection, wish, writing).map(|put| put.1),
+        ScopeWish::Registration(wish) => registration(connection, wish, writing).map(|put| put.1),
+        ScopeWish::Accreditation(wish) => accreditation(connection, wish, writing).map(|put| put.1),
+        ScopeWish::Deadline(wish) => deadline(connection, wish, writing).map(|put| put.1),
+    }
+}
+
+fn is_about_the_wish(error: &LedgerError) -> bool {
+    matches!(
+        error,
+        LedgerError::NotFound { .. }
+            | LedgerError::AlreadyExists { .. }
+            | LedgerError::NoTemplate { .. }
+            | LedgerError::TooMany { .. }
+            | LedgerError::Reversed(_)
+    )
+}
+
+/// What is there must be there, and what is new must not.
+fn expect(how: How, is_there: bool, what: impl Fn() -> String) -> Result<()> {
+    match how {
+        How::Create if is_there => Err(LedgerError::AlreadyExists { what: what() }),
+        How::Replace if !is_there => Err(LedgerError::not_found(what())),
+        _ => Ok(()),
+    }
+}
+
+/// A part of the wish, or what is there if the wish says nothing of it and that means to leave it.
+fn chosen<T: Clone>(how: How, wished: &Option<T>, before: Option<&T>) -> Option<T> {
+    match how {
+        How::Merge => wished.as_ref().or(before).cloned(),
+        How::Create | How::Replace => wished.clone(),
+    }
+}
+
+fn effect<T: PartialEq>(before: Option<&T>, after: &T) -> Effect {
+    match before {
+        None => Effect::Created,
+        Some(before) if before == after => Effect::Unchanged,
+        Some(_) => Effect::Changed,
+    }
+}
+
+fn require_organisation(connection: &Connection, id: &OrganisationId) -> Result<()> {
+    let is_there = exists(connection, "SELECT 1 FROM organisations WHERE id = ?1", params![id.as_str()])?;
+    if is_there { Ok(()) } else { Err(LedgerError::not_found(format!("organisation `{id}`"))) }
+}
+
+fn require_registration(connection: &Connection, scope: &Scope) -> Result<()> {
+    match find_registration(connection, scope)? {
+        Some(_) => Ok(()),
+        None => Err(LedgerError::not_found(format!("registration `{scope}`"))),
+    }
+}
+
+fn require_template(connection: &Connection, template: Option<&TemplateId>) -> Result<()> {
+    let Some(template) = template else { return Ok(()) };
+    let query = "SELECT 1 FROM templates WHERE id = ?1 AND retired_ms IS NULL";
+    if exists(connection, query, params![template.as_str()])? {
+        Ok(())
+    } else {
+        Err(LedgerError::NoTemplate { template: template.clone() })
+    }
+}
+
+fn refuse_taken_number(
+    connection: &Connection,
+    query: &str,
+    (values, what): (impl Params, &str),
+) -> Result<()> {
+    let is_taken = connection.prepare_cached(query)?.exists(values)?;
+    if is_taken { Err(LedgerError::AlreadyExists { what: what.to_owned() }) } else { Ok(()) }
+}
+
+fn refuse_too_many(
+    connection: &Connection,
+    scope: &Scope,
+    (table, what): (&str, &'static str),
+) -> Result<()> {
+    let query = format!("SELECT count(*) FROM {table} WHERE organisation = ?1 AND registration = ?2");
+    let count: u32 = connection.prepare_cached(&query)?.query_row(names(scope), |row| row.get(0))?;
+    if count < PER_REGISTRATION_MAX {
+        Ok(())
+    } else {
+        Err(LedgerError::TooMany { what, limit: PER_REGISTRATION_MAX })
+    }
+}
+
+fn days(span: Span) -> (Option<Stored<Date>>, Option<Stored<Date>>) {
+    (span.from().map(Stored), span.until().map(Stored))
+}
+
+fn day_text(day: Option<Date>) -> Option<String> {
+    day.map(|day| day.to_string())
+}
+
+fn registration_text(each: &Registration) -> Value {
+    json!({
+        "registration": each.scope.registration.as_str(),
+        "number": each.number,
+        "title": each.title,
+        "material": each.material,
+        "template": each.template.as_ref().map(TemplateId::as_str),
+        "from": day_text(each.active.from()),
+        "until": day_text(each.active.until()),
+    })
+}
+
+fn accreditation_text(each: &Accreditation) -> Value {
+    json!({
+        "registration": each.scope.registration.as_str(),
+        "accreditation": each.id.as_str(),
+        "number": each.number,
+        "from": day_text(each.valid.from()),
+        "until": day_text(each.valid.until()),
+    })
+}
+
+fn deadline_text(scope: &Scope, each: &Deadline) -> Value {
+    json!({
+        "registration": scope.registration.as_str(),
+        "period": each.period,
+        "opens": day_text(each.opens),
+        "due": each.due.to_string(),
+    })
+}
+
+/// Writes down what came, and what was there before.
+fn note(
+    connection: &Connection,
+    organisation: &OrganisationId,
+    writing: &Writing,
+    ([created, changed], effect, mut details, before): ([&str; 2], Effect, Value, Option<Value>),
+) -> Result<()> {
+    let action = if effect == Effect::Created { created } else { changed };
+    if let Some(before) = before {
+        details["before"] = before;
+    }
+    let who = (Actor::person(&writing.by), writing.at);
+    append_organisation_act(connection, organisation, who, (action, &details))
+}
