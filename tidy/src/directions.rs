@@ -20,6 +20,7 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     ("comparing/", APART, FLOWS),
     ("auditing/", APART, FLOWS),
     ("sharing/", APART, FLOWS),
+    ("submitting/", APART, FLOWS),
     ("announcing/", APART, FLOWS),
     (
         "watching/",

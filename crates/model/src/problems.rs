@@ -50,6 +50,18 @@ codes! {
     PathTraversal = "DOC_007", "PATH_TRAVERSAL", "The name or id is not allowed";
     /// The key is spent, or the save belongs to another session than the current one.
     SessionConflict = "DOC_008", "SESSION_CONFLICT", "The session is not the current one";
+    /// Another summary log of the registration is being submitted.
+    SubmissionInProgress = "SUB_001", "SUBMISSION_IN_PROGRESS", "A submission is in progress";
+    /// A newer summary log took the place of this one.
+    LogSuperseded = "SUB_002", "NEWER_LOG_UPLOADED", "A newer summary log has been uploaded";
+    /// The records moved since the preview.
+    PreviewStale = "SUB_003", "PREVIEW_STALE", "The records changed since the preview";
+    /// There is no preview that can be confirmed.
+    NoPreview = "SUB_004", "NO_PREVIEW", "The summary log cannot be submitted";
+    /// The registration has no template.
+    NoTemplate = "SUB_005", "NO_TEMPLATE", "The registration has no template";
+    /// The notice of an outside uploader cannot be trusted, or names other bytes.
+    NoticeInvalid = "SUB_006", "NOTICE_INVALID", "The notice is not valid";
     /// No such thing, or none this caller may know of.
     NotFound = "API_001", "NOT_FOUND", "There is no such thing here";
     /// No token, or not a valid one.

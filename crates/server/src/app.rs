@@ -85,6 +85,12 @@ pub struct App {
     pub fetching: Arc<Semaphore>,
     /// Comparisons at once.
     pub comparisons: Arc<Semaphore>,
+    /// Workbooks that are read and submitted at once.
+    pub assessments: Arc<Semaphore>,
+    /// Pages that follow a summary log at once.
+    pub log_streams: Arc<Semaphore>,
+    /// A summary log has moved on.
+    pub logs_moved: Notify,
     /// Who tries what at share links.
     pub(crate) door: Door,
     /// The last document whose published file was looked at for changes from outside.
@@ -304,6 +310,9 @@ impl App {
             rooms: Arc::new(Rooms::new(watchers_max)),
             fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),
             comparisons: Arc::new(Semaphore::new(crate::comparing::PARALLEL_MAX)),
+            assessments: Arc::new(Semaphore::new(parts.config.submitting.parallel_max)),
+            log_streams: Arc::new(Semaphore::new(watchers_max)),
+            logs_moved: Notify::new(),
             door: Door::default(),
             looked_outside: Mutex::default(),
             forgotten: ForgottenFiles::default(),

@@ -8,15 +8,18 @@ use futures_util::{Stream, StreamExt as _};
 use ledger::LedgerError;
 use ledger::documents::BlobFacts;
 use ledger::saves::Committed;
-use model::DocumentId;
+use model::{Digest, DocumentId};
 use model::checking::{Effect, Extent, Source, Weight, rule_on_finding};
 use model::saves::Ruling;
 use office_check::{Code, Hint, Kind, Limits, Report, Severity};
-use vault::{Sidecar, Spooled, VaultError};
+use tokio::io::AsyncReadExt as _;
+use vault::{Sidecar, Spooled, VaultError, read_verified};
 
 use crate::app::App;
 use crate::room::space;
 use crate::telemetry;
+
+const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Why bytes could not be checked. It passes: try again.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +98,21 @@ pub(crate) async fn spool_upload<E>(
         writer.write(&chunk).await.map_err(UploadError::Spool)?;
     }
     writer.finish().await.map_err(UploadError::Spool)
+}
+
+/// Takes a blob out of the vault into the spool, verified, for whoever has to read it from anywhere.
+pub(crate) async fn spool_blob(app: &App, digest: &Digest) -> Result<Spooled, VaultError> {
+    let failed = |cause| VaultError::Unavailable { attempt: "read a blob", cause };
+    let blob = app.vault.open(digest, None).await?;
+    let mut reader = std::pin::pin!(read_verified(blob.reader, *digest));
+    let mut writer = app.spool.begin();
+    let mut buffer = vec![0; CHUNK_BYTES];
+    loop {
+        match reader.read(&mut buffer).await.map_err(failed)? {
+            0 => return writer.finish().await,
+            count => writer.write(&buffer[..count]).await?,
+        }
+    }
 }
 
 /// What the check and the policy say of bytes.

@@ -31,6 +31,7 @@ pub mod room;
 pub mod saving;
 pub mod service;
 mod sharing;
+pub mod submitting;
 pub mod telemetry;
 #[cfg(test)]
 mod testing;

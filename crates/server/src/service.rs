@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{App, FolderLock, StartError};
 use crate::config::Config;
 use crate::http::{Listening, listen, router};
-use crate::{announcing, callers, recovering, room, telemetry, watching};
+use crate::{announcing, callers, recovering, room, submitting, telemetry, watching};
 
 /// A running service.
 pub struct Service {
@@ -68,6 +68,7 @@ impl Service {
             tokio::spawn(watching::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(recovering::look_after_sessions(Arc::clone(&app), stop.clone())),
             tokio::spawn(announcing::run(Arc::clone(&app), stop.clone())),
+            tokio::spawn(submitting::look_after(Arc::clone(&app), stop.clone())),
             tokio::spawn(room::follow(Arc::clone(&app), stop.clone())),
         ];
         tracing::info!(address = %listening.address, "saveguard listens");

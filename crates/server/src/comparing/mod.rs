@@ -13,16 +13,15 @@ use std::time::Duration;
 use ledger::documents::Document;
 use model::{Digest, Label};
 use office_diff::{Comparison, Limits};
-use tokio::io::AsyncReadExt as _;
-use vault::{Spooled, VaultError, read_verified};
+use vault::VaultError;
 
 use crate::app::App;
+use crate::incoming::spool_blob;
 
 /// Each may need some hundred megabytes and a core for seconds.
 pub(crate) const PARALLEL_MAX: usize = 2;
 /// How long somebody waits for their turn.
 const TURN_MAX: Duration = Duration::from_secs(10);
-const CHUNK_BYTES: usize = 256 * 1024;
 
 /// A content of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +99,7 @@ pub async fn compare(
     let digests = (find(app, document, from).await?, find(app, document, to).await?);
     let turn = tokio::time::timeout(TURN_MAX, Arc::clone(&app.comparisons).acquire_owned()).await;
     let turn = turn.map_err(|_| CompareError::Busy)?.map_err(|_| CompareError::Interrupted)?;
-    let spooled = (spool(app, &digests.0).await?, spool(app, &digests.1).await?);
+    let spooled = (spool_blob(app, &digests.0).await?, spool_blob(app, &digests.1).await?);
     let comparing = tokio::task::spawn_blocking(move || {
         // The turn is over when the work is, also if nobody waits for it any more.
         let _turn = turn;
@@ -135,20 +134,6 @@ async fn find(app: &App, document: &Document, which: Which) -> Result<Digest, Co
         }
     };
     digest.ok_or(CompareError::NotFound)
-}
-
-async fn spool(app: &App, digest: &Digest) -> Result<Spooled, CompareError> {
-    let failed = |cause| VaultError::Unavailable { attempt: "read a blob", cause };
-    let blob = app.vault.open(digest, None).await?;
-    let mut reader = std::pin::pin!(read_verified(blob.reader, *digest));
-    let mut writer = app.spool.begin();
-    let mut buffer = vec![0; CHUNK_BYTES];
-    loop {
-        match reader.read(&mut buffer).await.map_err(failed)? {
-            0 => return Ok(writer.finish().await?),
-            count => writer.write(&buffer[..count]).await?,
-        }
-    }
 }
 
 #[cfg(test)]

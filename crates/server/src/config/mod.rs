@@ -34,7 +34,7 @@ pub use webhooks::Webhook;
 use reader::Reader;
 use sections::{
     read_api, read_checking, read_disk, read_document_server, read_log, read_opening, read_saving,
-    read_secrets, read_server, read_sessions, read_stopping, read_traces,
+    read_secrets, read_server, read_sessions, read_stopping, read_submitting, read_traces,
 };
 
 /// The documented configuration with every default.
@@ -61,6 +61,8 @@ pub struct Config {
     pub recovering: Recovering,
     /// How sessions are looked after.
     pub sessions: Sessions,
+    /// How workbooks are taken.
+    pub submitting: Submitting,
     /// What is kept, and for how long.
     pub retention: Retention,
     /// How the service stops.
@@ -189,6 +191,17 @@ pub struct Sessions {
     pub streams_max: usize,
 }
 
+/// How workbooks are taken.
+#[derive(Debug, Clone)]
+pub struct Submitting {
+    /// Workbooks that are read and submitted at once.
+    pub parallel_max: usize,
+    /// A program that looks at a workbook before it is read, with its arguments; empty: none does.
+    pub scanner: Vec<String>,
+    /// What notices of an outside uploader are signed with; none: there is no such uploader.
+    pub notice_secret: Option<Secret>,
+}
+
 /// How the service stops.
 #[derive(Debug, Clone)]
 pub struct Stopping {
@@ -277,6 +290,7 @@ struct Partial {
     checking: Policy,
     recovering: Recovering,
     sessions: Sessions,
+    submitting: Submitting,
     retention: Retention,
     stopping: Stopping,
     disk: Marks,
@@ -304,6 +318,7 @@ impl Partial {
                 ),
             },
             sessions: read_sessions(&mut reader.section("sessions")),
+            submitting: read_submitting(&mut reader.section("submitting")),
             retention: retention::read(&mut reader.section("retention")),
             stopping: read_stopping(&mut reader.section("stopping")),
             disk: read_disk(&mut reader.section("disk")),
@@ -341,6 +356,7 @@ impl Partial {
             checking: Arc::new(self.checking),
             recovering: self.recovering,
             sessions: self.sessions,
+            submitting: self.submitting,
             // A link may be used for as long as its token counts, and a little longer by somebody else's clock.
             retention: Retention { links: retention::links(&self.opening), ..self.retention },
             stopping: self.stopping,

@@ -15,7 +15,10 @@ use tracing_subscriber::EnvFilter;
 use url::Url;
 
 use super::reader::Section;
-use super::{JwksSource, Log, LogFormat, MIB, Opening, Saving, Secret, Server, Sessions, Stopping, Traces};
+use super::{
+    JwksSource, Log, LogFormat, MIB, Opening, Saving, Secret, Server, Sessions, Stopping, Submitting,
+    Traces,
+};
 use crate::callers::Checks;
 
 pub(super) fn read_server(section: &mut Section<'_>) -> Option<Server> {
@@ -118,6 +121,14 @@ pub(super) fn read_sessions(section: &mut Section<'_>) -> Sessions {
     Sessions {
         look_every: section.duration("look_seconds", Duration::from_secs(900), (1, 86_400)),
         streams_max: usize::try_from(section.whole("streams_max", 1000, (0, 500_000))).unwrap_or(1000),
+    }
+}
+
+pub(super) fn read_submitting(section: &mut Section<'_>) -> Submitting {
+    Submitting {
+        parallel_max: usize::try_from(section.whole("parallel_max", 2, (1, 64))).unwrap_or(2),
+        scanner: section.list("scanner"),
+        notice_secret: section.secret("notice_secret"),
     }
 }
 

@@ -24,12 +24,14 @@ mod health;
 mod history;
 mod kept;
 mod listen;
+mod log_events;
 mod operations;
 mod people;
 mod routes;
 mod sessions;
 mod shares;
 mod stream;
+mod summary_logs;
 mod tokens;
 mod webhooks;
 

@@ -21,7 +21,7 @@ use super::answer::Problem;
 use super::description::complete;
 use super::{
     audit, callbacks, changes, companies, comparisons, cross_origin, documents, drains, events, guests,
-    health, history, kept, operations, people, sessions, shares, stream, tokens, webhooks,
+    health, history, kept, log_events, operations, people, sessions, shares, stream, summary_logs, tokens, webhooks,
 };
 use crate::app::App;
 use crate::console;
@@ -89,6 +89,14 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(audit::show_receipt))
         .routes(routes!(shares::list_shares, shares::create_share))
         .routes(routes!(shares::revoke_share))
+        .routes(routes!(summary_logs::list_summary_logs, summary_logs::upload_summary_log))
+        .routes(routes!(summary_logs::find_summary_log))
+        .routes(routes!(log_events::follow_summary_log))
+        .routes(routes!(summary_logs::submit_summary_log))
+        .routes(routes!(summary_logs::read_summary_log))
+        .routes(routes!(summary_logs::list_problems))
+        .routes(routes!(summary_logs::list_changes))
+        .routes(routes!(summary_logs::undo_submission))
         .routes(routes!(kept::list_kept))
         .routes(routes!(kept::read_kept))
         .routes(routes!(kept::list_orphans))

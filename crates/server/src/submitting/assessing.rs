@@ -10,7 +10,7 @@ use ledger::logs::{Finished, FinishedValidation, LogSource, LogVerdict, Run, Sum
 use ledger::staging::{Comparison, MissingRow, ProblemChunk};
 use model::records::RemovedRows;
 use model::submissions::{LogState, Problem, Severity};
-use sheets::{Removed, Template};
+use sheets::{Place, Removed, Template, code};
 
 use super::staging::{Read, read};
 use super::{Grounds, SubmissionError, grounds, scanning};
@@ -45,7 +45,7 @@ pub(super) async fn assess(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Resul
     for _ in 0..COMPARISONS_MAX {
         let comparison = app.ledger.compare(run, &removals).await?;
         steps::reached("log.compared");
-        let verdict = verdict(app, run, (&comparison, &read)).await?;
+        let verdict = verdict(app, run, (&comparison, &read, &grounds.template)).await?;
         if finish(app, run, (verdict, read.facts.clone())).await? == Finished::Yes {
             steps::reached("log.validated");
             return Ok(());
@@ -104,18 +104,18 @@ fn removals(template: &Template) -> BTreeMap<String, RemovedRows> {
 async fn verdict(
     app: &App,
     run: &Run,
-    (comparison, read): (&Comparison, &Read),
+    (comparison, read, template): (&Comparison, &Read, &Template),
 ) -> Result<LogVerdict, SubmissionError> {
     if comparison.missing == 0 {
         return Ok(LogVerdict::Validated { basis: comparison.basis });
     }
-    let listed = comparison.missing_keys.iter().map(missing).collect::<Vec<_>>();
+    let listed = comparison.missing_keys.iter().map(|row| missing(template, row)).collect::<Vec<_>>();
     let beyond = comparison.missing.saturating_sub(listed.len() as u64);
     let chunk = ProblemChunk {
         found_before: read.found,
         problems: listed,
         beyond: vec![ledger::staging::ProblemCount {
-            code: sheets::code::ROW_REMOVED.to_owned(),
+            code: code::ROW_REMOVED.to_owned(),
             severity: Severity::Fatal,
             count: beyond,
         }],
@@ -126,20 +126,9 @@ async fn verdict(
 }
 
 /// A record that has no row, although it must.
-fn missing(row: &MissingRow) -> Problem {
+fn missing(template: &Template, row: &MissingRow) -> Problem {
     let day = row.committed_at.to_zoned(jiff::tz::TimeZone::UTC).date();
-    Problem {
-        code: sheets::code::ROW_REMOVED.to_owned(),
-        severity: Severity::Fatal,
-        level: 4,
-        sheet: Some(row.place.0.clone()),
-        cell: None,
-        header: None,
-        row_id: Some(row.key.key.clone()),
-        value: None,
-        sentence: format!(
-            "Row {} was submitted on {day} and is not in this workbook. Put it back; it stood in row {}.",
-            row.key.key, row.place.1
-        ),
-    }
+    let place =
+        Place { sheet: Some(row.place.0.clone()), row_id: Some(row.key.key.clone()), ..Place::default() };
+    template.problem((code::ROW_REMOVED, 4), place, &format!("{day}, row {}", row.place.1))
 }

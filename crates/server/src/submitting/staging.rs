@@ -138,7 +138,7 @@ fn beyond(assessment: &Assessment) -> Vec<ProblemCount> {
 fn occurs_twice(duplicate: &Duplicate) -> Problem {
     let (sheet, row) = &duplicate.again;
     Problem {
-        code: sheets::code::DUPLICATE_KEY.to_owned(),
+        code: sheets::code::KEY_TWICE.to_owned(),
         severity: Severity::Fatal,
         level: 3,
         sheet: Some(sheet.clone()),
