@@ -65,9 +65,9 @@ async fn facts_of(app: &App, scope: &Scope) -> Result<ScopeFacts, SubmissionErro
 }
 
 fn first(span: Span) -> Date {
-    span.from.unwrap_or(Date::MIN)
+    span.from().unwrap_or(Date::MIN)
 }
 
 fn last(span: Span) -> Date {
-    span.until.unwrap_or(Date::MAX)
+    span.until().unwrap_or(Date::MAX)
 }
