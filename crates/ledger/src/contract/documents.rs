@@ -115,5 +115,11 @@ pub async fn a_blob_no_row_names_is_adopted_once(desk: &Desk) {
     let orphans = KeptPage { of: Whose::Nobody, before: None, limit: 10 };
     let orphans = desk.ledger.kept_copies(&orphans).await.unwrap();
     assert_eq!(orphans.iter().map(|copy| copy.number).collect::<Vec<_>>(), [orphan.number]);
+    let all = KeptPage { of: Whose::All, before: Some(u64::MAX), limit: 10 };
+    assert_eq!(
+        desk.ledger.kept_copies(&all).await.unwrap().len(),
+        2,
+        "a number no row can have is not an error"
+    );
     desk.expect_consistent().await;
 }

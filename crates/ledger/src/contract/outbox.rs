@@ -81,6 +81,8 @@ pub async fn what_was_given_up_is_listed_lets_others_pass_and_can_be_tried_again
 
     let dead = desk.ledger.dead_deliveries(None, 10).await.unwrap();
     assert_eq!((dead.len(), dead[0].last_error.as_deref()), (1, Some("it answered 410")));
+    assert_eq!(desk.ledger.dead_deliveries(Some(u64::MAX), 10).await.unwrap().len(), 1);
+    assert!(!desk.ledger.retry_delivery(u64::MAX, &author("ops"), desk.now()).await.unwrap());
     let second = due(desk, "crm").await.remove(0);
     assert!(second.number > first.number);
     assert_eq!(second.waiting_since, second.created_at, "its day began when it happened");

@@ -189,7 +189,7 @@ fn list_kept(connection: &Connection, page: &KeptPage) -> Result<Vec<KeptCopy>> 
         "SELECT {KEPT_COLUMNS} WHERE {whose} AND (?2 IS NULL OR k.number < ?2) AND k.pruned_ms IS NULL
          ORDER BY k.number DESC LIMIT ?3"
     ))?;
-    let values = params![document, page.before, page.limit];
+    let values = params![document, page.before.map(asked), page.limit];
     Ok(query.query_map(values, kept)?.collect::<rusqlite::Result<_>>()?)
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::audit::{Act, Actor, append};
 use super::keys::{NewKey, insert_key};
-use super::rows::{CONTENT_COLUMNS, content, get, ms, names};
+use super::rows::{CONTENT_COLUMNS, asked, content, get, ms, names};
 use super::{SqliteLedger, documents};
 use crate::documents::{Author, Content, Document};
 use crate::history::{ContentsPage, DocumentRenaming, Mention, NewMention, Person};
@@ -58,7 +58,7 @@ impl History for SqliteLedger {
         self.read(move |connection| {
             let query = "SELECT * FROM mentions WHERE number > ?1 ORDER BY number LIMIT ?2";
             let mut query = connection.prepare_cached(query)?;
-            Ok(query.query_map(params![after, limit], mention)?.collect::<rusqlite::Result<_>>()?)
+            Ok(query.query_map(params![asked(after), limit], mention)?.collect::<rusqlite::Result<_>>()?)
         })
         .await
     }

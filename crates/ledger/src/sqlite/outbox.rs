@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::SqliteLedger;
 use super::audit::{Actor, CompanyAct, append_company_act};
-use super::rows::{get, get_optional, ms, optional};
+use super::rows::{asked, get, get_optional, ms, optional};
 use crate::documents::Author;
 use crate::outbox::{Delivery, DeliveryEnd, Subscription, WebhookStanding};
 use crate::{LedgerError, Outbox, Result};
@@ -62,7 +62,7 @@ impl Outbox for SqliteLedger {
             let mut query = connection.prepare_cached(
                 "SELECT * FROM outbox WHERE state = 'dead' AND (?1 IS NULL OR number < ?1) ORDER BY number DESC LIMIT ?2",
             )?;
-            Ok(query.query_map(params![before, limit], delivery)?.collect::<rusqlite::Result<_>>()?)
+            Ok(query.query_map(params![before.map(asked), limit], delivery)?.collect::<rusqlite::Result<_>>()?)
         })
         .await
     }
@@ -176,7 +176,7 @@ fn retry(connection: &Connection, number: u64, (who, at): (&Author, Timestamp)) 
            state = CASE WHEN EXISTS (SELECT 1 FROM outbox o WHERE o.target = outbox.target AND o.document = outbox.document
              AND o.state IN ('due', 'behind')) THEN 'behind' ELSE 'due' END
          WHERE number = ?1 AND state = 'dead' AND target IN (SELECT target FROM webhook_events)",
-        params![number, ms(at)],
+        params![asked(number), ms(at)],
     )?;
     if changed == 0 {
         return Ok(false);

@@ -183,7 +183,7 @@ pub(super) async fn dismiss_kept_copy(
 #[serde(deny_unknown_fields)]
 pub(super) struct RenameWish {
     /// The file name. Its extension stays what it was, whatever is given.
-    #[schema(example = "letter.docx")]
+    #[schema(example = "letter.docx", min_length = 1)]
     name: String,
 }
 

@@ -275,6 +275,7 @@ pub(super) async fn find_document(
 #[into_params(parameter_in = Query)]
 pub(super) struct VersionsQuery {
     /// Older than this one: the last one of the page before.
+    #[param(pattern = r"^[1-9][0-9]{0,8}(\.[1-9][0-9]{0,8})?$")]
     before: Option<String>,
     /// At most so many: 1 to 1000, else 100.
     limit: Option<u32>,

@@ -102,6 +102,7 @@ pub(super) async fn list_users(
 #[serde(deny_unknown_fields)]
 pub(super) struct MentionWish {
     /// Their addresses: 1 to 100.
+    #[schema(min_items = 1, max_items = 100)]
     emails: Vec<String>,
     /// What was written: at most 16 KiB.
     #[serde(default)]

@@ -84,13 +84,7 @@ pub(super) async fn list_webhooks(
 ) -> Result<Json<WebhooksView>, Problem> {
     session.allow_operating()?;
     let targets = app.ledger.webhooks().await?.into_iter().map(TargetView::from).collect();
-    let dead = app
-        .ledger
-        .dead_deliveries(page.before.map(|before| before.min(i64::MAX.unsigned_abs())), PAGE)
-        .await?
-        .into_iter()
-        .map(DeadView::from)
-        .collect();
+    let dead = app.ledger.dead_deliveries(page.before, PAGE).await?.into_iter().map(DeadView::from).collect();
     Ok(Json(WebhooksView { targets, dead }))
 }
 
@@ -106,9 +100,7 @@ pub(super) async fn retry_webhook(
     PathOf(number): PathOf<u64>,
 ) -> Result<http::StatusCode, Problem> {
     session.allow_operating()?;
-    // Numbers of the ledger are signed; a larger one names nothing.
-    let is_possible = i64::try_from(number).is_ok();
-    if is_possible && app.ledger.retry_delivery(number, &session.author(), app.now()).await? {
+    if app.ledger.retry_delivery(number, &session.author(), app.now()).await? {
         Ok(http::StatusCode::NO_CONTENT)
     } else {
         Err(Problem::not_found())
