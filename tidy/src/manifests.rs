@@ -3,12 +3,23 @@
 use crate::Tree;
 
 /// A heavy dependency and the packages that own it.
-const OWNERS: [(&str, &[&str]); 10] = [
+const OWNERS: [(&str, &[&str]); 11] = [
     // The tests of the power-loss disk kill a program that writes as the service does.
     ("rusqlite", &["crates/ledger", "torture"]),
     ("axum", &["crates/server", "crates/understudy"]),
     ("reqwest", &["crates/server", "crates/understudy", "bench", "torture"]),
-    ("zip", &["crates/office-check", "crates/office-diff", "crates/understudy", "crates/server", "bench"]),
+    (
+        "zip",
+        &[
+            "crates/office-check",
+            "crates/office-diff",
+            "crates/sheets",
+            "crates/understudy",
+            "crates/server",
+            "bench",
+        ],
+    ),
+    ("calamine", &["crates/sheets", "bench"]),
     ("quick-xml", &["crates/office-check", "crates/office-diff", "crates/understudy"]),
     ("jsonwebtoken", &["crates/server", "crates/understudy", "bench", "torture"]),
     ("askama", &["crates/server"]),
