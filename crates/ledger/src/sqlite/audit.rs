@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 use model::audit::{CHAIN_START, Entry, hash_of};
+use model::records::Scope;
 use model::trail::{ANCHOR, Anchor, AnchoredHead, chain_of};
 use model::{CompanyId, Digest, DocumentId};
 use rusqlite::{Connection, params};
@@ -229,19 +230,46 @@ fn append_to_installation(
     who: (Actor<'_>, Timestamp),
     what: (&str, String),
 ) -> Result<()> {
+    append_to_chain(connection, INSTALLATION, who, what).map(drop)
+}
+
+/// What is about to be written down of a scope of records.
+pub(super) struct ScopeAct<'a> {
+    pub(super) scope: &'a Scope,
+    pub(super) at: Timestamp,
+    pub(super) actor: Actor<'a>,
+    pub(super) action: &'a str,
+    pub(super) details: Value,
+}
+
+/// Appends to the chain of a scope; returns the entry's place.
+pub(super) fn append_scope_act(connection: &Connection, act: &ScopeAct<'_>) -> Result<u64> {
+    let (who, what) = ((act.actor, act.at), (act.action, act.details.to_string()));
+    let (entry, hash) = append_to_chain(connection, &act.scope.chain(), who, what)?;
+    outbox::announce_of_scope(connection, &entry, (act.scope, &act.details, &hash))?;
+    Ok(entry.sequence)
+}
+
+/// A chain that has its end in the table of chains.
+fn append_to_chain(
+    connection: &Connection,
+    chain: &str,
+    who: (Actor<'_>, Timestamp),
+    what: (&str, String),
+) -> Result<(Entry, Digest)> {
     let end = connection
         .prepare_cached("SELECT sequence, hash FROM chains WHERE chain = ?1")?
-        .query_row([INSTALLATION], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, Stored<Digest>>(1)?.0)));
+        .query_row([chain], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, Stored<Digest>>(1)?.0)));
     let end = optional(end)?.unwrap_or((0, CHAIN_START));
-    let entry = done(INSTALLATION.to_owned(), end.0 + 1, who, what);
+    let entry = done(chain.to_owned(), end.0 + 1, who, what);
     let written = write(connection, &entry, (&end.1, ""))?;
     connection
         .prepare_cached(
             "INSERT INTO chains (chain, sequence, hash) VALUES (?1, ?2, ?3)
              ON CONFLICT DO UPDATE SET (sequence, hash) = (?2, ?3)",
         )?
-        .execute(params![INSTALLATION, written.0, Stored(written.1)])?;
-    Ok(())
+        .execute(params![chain, written.0, Stored(written.1)])?;
+    Ok((entry, written.1))
 }
 
 fn done(

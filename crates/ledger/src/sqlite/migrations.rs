@@ -19,6 +19,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0008_sessions", include_str!("../../migrations/sqlite/0008_sessions.sql")),
     ("0009_operations", include_str!("../../migrations/sqlite/0009_operations.sql")),
     ("0010_history", include_str!("../../migrations/sqlite/0010_history.sql")),
+    ("0011_submissions", include_str!("../../migrations/sqlite/0011_submissions.sql")),
 ];
 
 pub(super) fn migrate(connection: &Connection) -> Result<()> {
