@@ -3,6 +3,7 @@
 //! Guarantees: a call that fails *before* did nothing; one that fails *after* did everything and its caller does not
 //! know. Which call it is, [`Faults`] says.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,10 +11,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use model::audit::Entry;
 use model::names::FileName;
+use model::records::{RecordKey, RemovedRows};
 use model::scopes::Deadline;
+use model::submissions::{Problem, StagedRow};
 use model::{
     CompanyId, Digest, DocumentId, EditorKey, InboxNumber, Label, OrganisationId, RegistrationId, Scope,
-    TemplateId, TemplateVersion,
+    SummaryLogId, TemplateId, TemplateVersion,
 };
 use steps::{Fault, Faults};
 
@@ -25,10 +28,18 @@ use crate::documents::{
 };
 use crate::history::{ContentsPage, DocumentRenaming, Mention, NewMention, Person};
 use crate::keys::{KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey};
+use crate::logs::{
+    CreatedLog, Finished, FinishedValidation, LogsPage, NewLog, Run, Submission, SubmissionReceipt,
+    SubmitAnswer, SubmitWish, SummaryLog, TakeUp,
+};
 use crate::operations::{Operation, Present};
 use crate::outbox::{Delivery, DeliveryEnd, Subscription, WebhookStanding};
 use crate::pruning::{OwedPruning, PruneWish, PrunedContent, PrunedKept, Purged};
 use crate::publications::{ExternalChange, Owed, Published};
+use crate::records::{
+    AsOf, Commit, Erased, Erasure, RecordVersion, RecordsPage, ScopeStanding, StandingsPage, VersionAppend,
+    VersionAppends,
+};
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };
@@ -39,11 +50,14 @@ use crate::scopes::{
 use crate::sessions::{Look, LookOutcome, SessionPage, SessionRecord};
 use crate::shares::{Guest, GuestSession, NewShare, RefusedVisit, Share, ShareRevocation, Visit};
 use crate::snapshots::{BegunAgain, Restoration};
+use crate::staging::{
+    ChangesPage, Comparison, Duplicate, ProblemChunk, ProblemCount, ProblemsPage, RowChange, UndoStaged,
+};
 use crate::templates::{Added, NewTemplate, Template, TemplateEntry, TemplateRetirement};
 use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
 use crate::{
-    Callers, Changes, Documents, History, Keys, Ledger, LedgerError, Operations, Outbox, Pruning,
-    Publications, Result, Saves, Scopes, Sessions, Shares, Snapshots, Templates, Trail,
+    Callers, Changes, Documents, History, Keys, Ledger, LedgerError, Logs, Operations, Outbox, Pruning,
+    Publications, Records, Result, Saves, Scopes, Sessions, Shares, Snapshots, Staging, Templates, Trail,
 };
 
 /// A ledger whose calls may fail.
@@ -252,4 +266,47 @@ faulty!(Templates {
     fn retire_template(retirement: &TemplateRetirement) -> bool;
     fn template(id: &TemplateId, version: &TemplateVersion) -> Option<Template>;
     fn templates(id: Option<&TemplateId>) -> Vec<TemplateEntry>;
+});
+
+faulty!(Logs {
+    fn create_log(new: &NewLog) -> CreatedLog;
+    fn log(scope: &Scope, id: &SummaryLogId) -> Option<SummaryLog>;
+    fn log_by_id(id: &SummaryLogId) -> Option<SummaryLog>;
+    fn logs(page: &LogsPage) -> Vec<SummaryLog>;
+    fn owed_logs(at: Timestamp, limit: u32) -> Vec<SummaryLog>;
+    fn take_up(wish: &TakeUp) -> Option<Run>;
+    fn keep_working(run: &Run, until: Timestamp) -> ();
+    fn begin_validation(run: &Run, at: Timestamp) -> ();
+    fn finish_validation(finish: &FinishedValidation) -> Finished;
+    fn renew_preview(run: &Run, basis: u64, at: Timestamp) -> Finished;
+    fn fail_validation(run: &Run, reason: &str, at: Timestamp) -> ();
+    fn begin_submission(wish: &SubmitWish) -> SubmitAnswer;
+    fn commit_submission(run: &Run, at: Timestamp) -> Submission;
+    fn return_to_validated(run: &Run, reason: &str, at: Timestamp) -> ();
+    fn release_log(id: &SummaryLogId, who: &Author, at: Timestamp) -> bool;
+    fn retry_log(id: &SummaryLogId, who: &Author, at: Timestamp) -> bool;
+    fn clear_staging(limit: u32) -> u64;
+    fn submission_receipt(scope: &Scope, id: &SummaryLogId) -> Option<SubmissionReceipt>;
+});
+
+faulty!(Staging {
+    fn stage_rows(run: &Run, rows: &[StagedRow]) -> Vec<Duplicate>;
+    fn stage_problems(run: &Run, chunk: &ProblemChunk) -> ();
+    fn count_problems(run: &Run, more: &[ProblemCount]) -> ();
+    fn stage_undo(run: &Run, sequence: u64) -> UndoStaged;
+    fn compare(run: &Run, removals: &BTreeMap<String, RemovedRows>) -> Comparison;
+    fn log_changes(page: &ChangesPage) -> Vec<RowChange>;
+    fn problems(page: &ProblemsPage) -> Vec<(u64, Problem)>;
+    fn problem_counts(log: &SummaryLogId) -> Vec<ProblemCount>;
+});
+
+faulty!(Records {
+    fn find_by_registration(page: &RecordsPage) -> Vec<RecordVersion>;
+    fn append_versions(append: &VersionAppends) -> u64;
+    fn versions_to_append(run: &Run, after: Option<&RecordKey>, limit: u32) -> BTreeMap<RecordKey, VersionAppend>;
+    fn commit_at(scope: &Scope, moment: &AsOf) -> Option<u64>;
+    fn record_history(scope: &Scope, key: &RecordKey, page: (u64, u32)) -> Vec<RecordVersion>;
+    fn commits(scope: &Scope, before: Option<u64>, limit: u32) -> Vec<Commit>;
+    fn scope_standings(page: &StandingsPage) -> Vec<ScopeStanding>;
+    fn erase_values(erasure: &Erasure) -> Erased;
 });

@@ -4,9 +4,9 @@
 //! or not at all, and a step that returned `Ok` survives a power cut. Rules are not decided here: adapters read the
 //! facts inside the transaction and ask [`model`].
 //!
-//! The port has sixteen parts, so that each fits a screen: [`Documents`], [`Keys`], [`Sessions`], [`Saves`], [`Changes`],
+//! The port has nineteen parts, so that each fits a screen: [`Documents`], [`Keys`], [`Sessions`], [`Saves`], [`Changes`],
 //! [`History`], [`Publications`], [`Trail`], [`Callers`], [`Shares`], [`Snapshots`], [`Operations`], [`Outbox`], [`Pruning`],
-//! [`Scopes`], [`Templates`].
+//! and for submissions [`Scopes`], [`Templates`], [`Logs`], [`Staging`], [`Records`].
 //! Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
 //! [`contract`], and [`faulty`] wraps any ledger so that its n-th call fails.
 //!
@@ -19,16 +19,19 @@ pub mod documents;
 pub mod faulty;
 pub mod history;
 pub mod keys;
+pub mod logs;
 pub mod operations;
 pub mod outbox;
 pub mod pruning;
 pub mod publications;
+pub mod records;
 pub mod saves;
 pub mod scopes;
 pub mod sessions;
 pub mod shares;
 pub mod snapshots;
 pub mod sqlite;
+pub mod staging;
 pub mod templates;
 pub mod trail;
 
@@ -37,15 +40,18 @@ pub use changes::Changes;
 pub use documents::Documents;
 pub use history::History;
 pub use keys::Keys;
+pub use logs::Logs;
 pub use operations::Operations;
 pub use outbox::Outbox;
 pub use pruning::Pruning;
 pub use publications::Publications;
+pub use records::Records;
 pub use saves::Saves;
 pub use scopes::Scopes;
 pub use sessions::Sessions;
 pub use shares::Shares;
 pub use snapshots::Snapshots;
+pub use staging::Staging;
 pub use templates::Templates;
 pub use trail::Trail;
 
@@ -69,6 +75,9 @@ pub trait Ledger:
     + Pruning
     + Scopes
     + Templates
+    + Logs
+    + Staging
+    + Records
 {
 }
 
@@ -89,6 +98,9 @@ impl<L> Ledger for L where
         + Pruning
         + Scopes
         + Templates
+        + Logs
+        + Staging
+        + Records
 {
 }
 
@@ -146,12 +158,23 @@ pub enum LedgerError {
     /// The blob is just being removed, or was removed after it was stored: store it again, then repeat the step.
     #[error("the blob is being removed")]
     BlobGoing,
+    /// Somebody else works on the summary log now, or it is in a state in which nobody does: stop.
+    #[error("{what} is not this run's to work on any more")]
+    Overtaken {
+        /// The log.
+        what: String,
+    },
 }
 
 impl LedgerError {
     /// A missing thing, named.
     pub fn not_found(what: impl std::fmt::Display) -> Self {
         Self::NotFound { what: what.to_string() }
+    }
+
+    /// A run that does not count any more.
+    pub fn overtaken(log: &model::SummaryLogId) -> Self {
+        Self::Overtaken { what: format!("summary log `{log}`") }
     }
 
     /// A damaged row, described.

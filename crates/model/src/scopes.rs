@@ -29,6 +29,13 @@ pub struct Scope {
     pub registration: RegistrationId,
 }
 
+impl Scope {
+    /// The name of the audit chain of what is handed in. No id has a colon, so no document's chain is called so.
+    pub fn chain(&self) -> String {
+        format!("scope:{self}")
+    }
+}
+
 impl fmt::Display for Scope {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}/{}", self.organisation, self.registration)

@@ -26,12 +26,14 @@ pub enum Event {
     Recovered,
     /// A document was deleted.
     Deleted,
+    /// The rows of a summary log are the records now.
+    Submitted,
 }
 
 impl Event {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Saved, Self::Conflict, Self::Quarantined, Self::Recovered, Self::Deleted];
+    pub const ALL: [Self; 6] =
+        [Self::Saved, Self::Conflict, Self::Quarantined, Self::Recovered, Self::Deleted, Self::Submitted];
 
     /// The word in the configuration.
     pub const fn as_str(self) -> &'static str {
@@ -41,6 +43,7 @@ impl Event {
             Self::Quarantined => "quarantined",
             Self::Recovered => "recovered",
             Self::Deleted => "deleted",
+            Self::Submitted => "submitted",
         }
     }
 
@@ -70,6 +73,7 @@ pub fn event_of(action: &str, details: &Value) -> Option<Event> {
             Some(Event::Saved)
         }
         "document-deleted" => Some(Event::Deleted),
+        "submission-committed" => Some(Event::Submitted),
         _ => None,
     }
 }
@@ -121,6 +125,7 @@ mod tests {
             ("external-change-taken-in", json!({ "label": null, "kept": 4 }), Some(Event::Conflict)),
             ("blob-adopted", json!({}), Some(Event::Recovered)),
             ("document-deleted", json!({}), Some(Event::Deleted)),
+            ("submission-committed", json!({ "commit": 3 }), Some(Event::Submitted)),
             ("key-issued", json!({}), None),
         ] {
             assert_eq!(event_of(action, &details), expected, "{action} {details}");

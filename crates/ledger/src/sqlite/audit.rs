@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use model::audit::{CHAIN_START, Entry, hash_of};
 use model::trail::{ANCHOR, Anchor, AnchoredHead, chain_of, chain_of_organisation};
-use model::{CompanyId, Digest, DocumentId, OrganisationId};
+use model::{CompanyId, Digest, DocumentId, OrganisationId, Scope};
 use rusqlite::{Connection, params};
 use serde_json::Value;
 
@@ -201,7 +201,7 @@ pub(super) fn append_company_act(connection: &Connection, act: &CompanyAct<'_>) 
     let (who, what) = ((act.actor, act.at), (act.action, act.details.to_string()));
     match act.company {
         Some(company) => append_to_company(connection, company, who, what).map(drop),
-        None => append_to_chain(connection, INSTALLATION, who, what),
+        None => append_to_chain(connection, INSTALLATION, who, what).map(drop),
     }
 }
 
@@ -212,7 +212,8 @@ pub(super) fn append_organisation_act(
     who: (Actor<'_>, Timestamp),
     (action, details): (&str, &Value),
 ) -> Result<()> {
-    append_to_chain(connection, &chain_of_organisation(organisation), who, (action, details.to_string()))
+    let what = (action, details.to_string());
+    append_to_chain(connection, &chain_of_organisation(organisation), who, what).map(drop)
 }
 
 fn append_to_company(
@@ -234,13 +235,30 @@ fn append_to_company(
     Ok(written)
 }
 
+/// What is about to be written down of a scope of records.
+pub(super) struct ScopeAct<'a> {
+    pub(super) scope: &'a Scope,
+    pub(super) at: Timestamp,
+    pub(super) actor: Actor<'a>,
+    pub(super) action: &'a str,
+    pub(super) details: Value,
+}
+
+/// Appends to the chain of a scope; returns the entry's place.
+pub(super) fn append_scope_act(connection: &Connection, act: &ScopeAct<'_>) -> Result<u64> {
+    let (who, what) = ((act.actor, act.at), (act.action, act.details.to_string()));
+    let (entry, hash) = append_to_chain(connection, &act.scope.chain(), who, what)?;
+    outbox::announce_of_scope(connection, &entry, (act.scope, &act.details, &hash))?;
+    Ok(entry.sequence)
+}
+
 /// A chain whose end is in no row of a document or company.
 fn append_to_chain(
     connection: &Connection,
     chain: &str,
     who: (Actor<'_>, Timestamp),
     what: (&str, String),
-) -> Result<()> {
+) -> Result<(Entry, Digest)> {
     let end = connection
         .prepare_cached("SELECT sequence, hash FROM chains WHERE chain = ?1")?
         .query_row([chain], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, Stored<Digest>>(1)?.0)));
@@ -253,7 +271,7 @@ fn append_to_chain(
              ON CONFLICT DO UPDATE SET (sequence, hash) = (?2, ?3)",
         )?
         .execute(params![chain, written.0, Stored(written.1)])?;
-    Ok(())
+    Ok((entry, written.1))
 }
 
 fn done(

@@ -20,6 +20,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0009_operations", include_str!("../../migrations/sqlite/0009_operations.sql")),
     ("0010_history", include_str!("../../migrations/sqlite/0010_history.sql")),
     ("0011_scopes", include_str!("../../migrations/sqlite/0011_scopes.sql")),
+    ("0012_submissions", include_str!("../../migrations/sqlite/0012_submissions.sql")),
 ];
 
 pub(super) fn migrate(connection: &Connection) -> Result<()> {

@@ -19,7 +19,8 @@ pub(super) fn is_needed(connection: &Connection, digest: &Digest) -> Result<bool
         "SELECT 1 FROM contents WHERE digest = ?1 AND pruned_ms IS NULL
          UNION ALL SELECT 1 FROM contents WHERE changes_digest = ?1 AND pruned_ms IS NULL
          UNION ALL SELECT 1 FROM kept WHERE digest = ?1 AND pruned_ms IS NULL
-         UNION ALL SELECT 1 FROM forms f JOIN documents d ON d.id = f.document WHERE f.digest = ?1 AND d.purged_ms IS NULL",
+         UNION ALL SELECT 1 FROM forms f JOIN documents d ON d.id = f.document WHERE f.digest = ?1 AND d.purged_ms IS NULL
+         UNION ALL SELECT 1 FROM summary_logs WHERE digest = ?1",
         params![Stored(*digest)],
     )
 }

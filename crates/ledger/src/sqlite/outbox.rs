@@ -5,7 +5,8 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use model::webhooks::event_of;
+use model::records::Scope;
+use model::webhooks::{Event, event_of};
 use model::{Digest, audit};
 use rusqlite::{Connection, Row, params};
 use serde_json::{Value, json};
@@ -18,8 +19,23 @@ use crate::outbox::{Delivery, DeliveryEnd, Subscription, WebhookStanding};
 use crate::{LedgerError, Outbox, Result};
 
 /// What of an act's details is told to others. Keys are not: whoever has one can ask for more than they should.
-const TOLD: [&str; 9] =
-    ["outcome", "origin", "reason", "label", "kept", "digest", "sizeBytes", "flags", "status"];
+const TOLD: [&str; 15] = [
+    "outcome",
+    "origin",
+    "reason",
+    "label",
+    "kept",
+    "digest",
+    "sizeBytes",
+    "flags",
+    "status",
+    "log",
+    "commit",
+    "created",
+    "updated",
+    "unchanged",
+    "removed",
+];
 
 #[async_trait]
 impl Outbox for SqliteLedger {
@@ -91,6 +107,30 @@ pub(super) fn announce(
     (details, company, hash): (&Value, &str, &Digest),
 ) -> Result<()> {
     let Some(event) = event_of(&entry.action, details) else { return Ok(()) };
+    let told = [("company".to_owned(), json!(company)), ("document".to_owned(), json!(entry.chain))];
+    tell(connection, entry, (&format!("document.{}", event.as_str()), event), (details, told, hash))
+}
+
+/// The same for an entry of a scope of records.
+pub(super) fn announce_of_scope(
+    connection: &Connection,
+    entry: &audit::Entry,
+    (scope, details, hash): (&Scope, &Value, &Digest),
+) -> Result<()> {
+    let Some(event) = event_of(&entry.action, details) else { return Ok(()) };
+    let told = [
+        ("organisation".to_owned(), json!(scope.organisation.as_str())),
+        ("registration".to_owned(), json!(scope.registration.as_str())),
+    ];
+    tell(connection, entry, (&format!("summary_log.{}", event.as_str()), event), (details, told, hash))
+}
+
+fn tell(
+    connection: &Connection,
+    entry: &audit::Entry,
+    (called, event): (&str, Event),
+    (details, about, hash): (&Value, [(String, Value); 2], &Digest),
+) -> Result<()> {
     let targets: Vec<String> = connection
         .prepare_cached("SELECT target FROM webhook_events WHERE event = ?1")?
         .query_map([event.as_str()], |row| row.get(0))?
@@ -103,14 +143,13 @@ pub(super) fn announce(
     let present =
         TOLD.iter().filter_map(|name| Some((name, details.get(name).filter(|value| !value.is_null())?)));
     told.extend(present.map(|(name, value)| ((*name).to_owned(), value.clone())));
+    told.extend(about);
     told.extend([
-        ("company".to_owned(), json!(company)),
-        ("document".to_owned(), json!(entry.chain)),
         ("by".to_owned(), json!(entry.actor)),
         ("action".to_owned(), json!(entry.action)),
         ("auditSequence".to_owned(), json!(entry.sequence)),
     ]);
-    let payload = json!({ "type": format!("document.{}", event.as_str()), "timestamp": entry.at.to_string(), "data": told });
+    let payload = json!({ "type": called, "timestamp": entry.at.to_string(), "data": told });
     let payload = payload.to_string();
     for target in targets {
         connection

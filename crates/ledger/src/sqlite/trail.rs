@@ -149,7 +149,8 @@ const CHECKS: [(&str, &str); 14] = [
         "SELECT 'a blob being removed is still named' FROM blobs b WHERE b.state = 'deleting' AND
          (EXISTS (SELECT 1 FROM contents c WHERE c.digest = b.digest AND c.pruned_ms IS NULL)
           OR EXISTS (SELECT 1 FROM contents c WHERE c.changes_digest = b.digest AND c.pruned_ms IS NULL)
-          OR EXISTS (SELECT 1 FROM kept k WHERE k.digest = b.digest AND k.pruned_ms IS NULL))",
+          OR EXISTS (SELECT 1 FROM kept k WHERE k.digest = b.digest AND k.pruned_ms IS NULL)
+          OR EXISTS (SELECT 1 FROM summary_logs l WHERE l.digest = b.digest))",
     ),
     (
         "in-use-is-kept",

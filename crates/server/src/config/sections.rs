@@ -16,8 +16,7 @@ use url::Url;
 
 use super::reader::Section;
 use super::{
-    JwksSource, Log, LogFormat, MIB, Opening, Saving, Secret, Server, Sessions, Stopping, Submitting,
-    Traces,
+    JwksSource, Log, LogFormat, MIB, Opening, Saving, Secret, Server, Sessions, Stopping, Submitting, Traces,
 };
 use crate::callers::Checks;
 

@@ -369,12 +369,14 @@ impl From<SubmissionError> for Problem {
         match error {
             SubmissionError::NotFound => Self::not_found(),
             SubmissionError::NoTemplate => {
-                let next = "Ask whoever looks after the installation to assign a template that is not retired.";
+                let next =
+                    "Ask whoever looks after the installation to assign a template that is not retired.";
                 conflict(Code::NoTemplate, "The registration has no template to read a workbook by.", next)
             }
             SubmissionError::InProgress => {
                 let next = "Wait until it is done; it takes seconds.";
-                conflict(Code::SubmissionInProgress, "A submission is in progress. Please wait.", next).retry_after(2)
+                conflict(Code::SubmissionInProgress, "A submission is in progress. Please wait.", next)
+                    .retry_after(2)
             }
             SubmissionError::Superseded => {
                 let next = "Look at the newer one and submit that.";
@@ -402,9 +404,9 @@ impl From<SubmissionError> for Problem {
             SubmissionError::NoRoom => Self::no_room(),
             SubmissionError::Ledger(cause) => cause.into(),
             SubmissionError::Vault(cause) => Self::store(&cause),
-            cause @ (SubmissionError::Read(_) | SubmissionError::Scanner { .. } | SubmissionError::Interrupted) => {
-                Self::store(&cause)
-            }
+            cause @ (SubmissionError::Read(_)
+            | SubmissionError::Scanner { .. }
+            | SubmissionError::Interrupted) => Self::store(&cause),
         }
     }
 }

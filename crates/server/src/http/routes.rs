@@ -21,7 +21,8 @@ use super::answer::Problem;
 use super::description::complete;
 use super::{
     audit, callbacks, changes, companies, comparisons, cross_origin, documents, drains, events, guests,
-    health, history, kept, log_events, operations, people, sessions, shares, stream, summary_logs, tokens, webhooks,
+    health, history, kept, log_events, operations, people, sessions, shares, stream, summary_logs, tokens,
+    webhooks,
 };
 use crate::app::App;
 use crate::console;

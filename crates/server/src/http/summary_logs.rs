@@ -47,7 +47,9 @@ pub(super) struct SummaryLogView {
     /// Under which licence.
     accreditation: Option<String>,
     /// Where it is.
-    #[schema(pattern = "^(preprocessing|validating|validated|invalid|submitting|submitted|superseded|validation_failed)$")]
+    #[schema(
+        pattern = "^(preprocessing|validating|validated|invalid|submitting|submitted|superseded|validation_failed)$"
+    )]
     pub(super) state: &'static str,
     /// The template it is read by.
     template: String,
@@ -514,8 +516,17 @@ fn problem_place(text: &str) -> Option<(Severity, u64)> {
 
 impl From<model::submissions::Problem> for WorkbookProblemView {
     fn from(problem: model::submissions::Problem) -> Self {
-        let model::submissions::Problem { code, severity, level, sheet, cell, header, row_id, value, sentence } =
-            problem;
+        let model::submissions::Problem {
+            code,
+            severity,
+            level,
+            sheet,
+            cell,
+            header,
+            row_id,
+            value,
+            sentence,
+        } = problem;
         Self { code, severity: severity.as_str(), level, sheet, cell, header, row_id, value, sentence }
     }
 }

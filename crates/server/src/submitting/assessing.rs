@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ledger::logs::{Finished, FinishedValidation, LogSource, LogVerdict, Run, SummaryLog};
-use ledger::staging::{Comparison, MissingRow, ProblemChunk};
+use ledger::staging::{Comparison, MissingRow, ProblemChunk, ProblemCount};
 use model::records::RemovedRows;
 use model::submissions::{LogState, Problem, Severity};
 use sheets::{Place, Removed, Template, code};
@@ -39,6 +39,7 @@ pub(super) async fn assess(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Resul
     steps::reached("log.staged");
     app.ledger.stage_problems(run, &read.problems).await?;
     if read.is_fatal {
+        app.ledger.count_problems(run, &read.beyond).await?;
         return finish(app, run, (LogVerdict::Invalid { reason: None }, read.facts)).await.map(drop);
     }
     let removals = removals_of(&log.source, &grounds);
@@ -70,7 +71,7 @@ pub(super) async fn renew(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Result
 /// The scanner found something: nobody reads the workbook.
 async fn refuse(app: &App, run: &Run, found: Problem) -> Result<(), SubmissionError> {
     app.ledger.begin_validation(run, app.now()).await?;
-    let chunk = ProblemChunk { found_before: 0, problems: vec![found], beyond: Vec::new(), keep_max: 1 };
+    let chunk = ProblemChunk { found_before: 0, problems: vec![found], keep_max: 1 };
     app.ledger.stage_problems(run, &chunk).await?;
     finish(app, run, (LogVerdict::Invalid { reason: None }, None)).await.map(drop)
 }
@@ -107,21 +108,16 @@ async fn verdict(
     (comparison, read, template): (&Comparison, &Read, &Template),
 ) -> Result<LogVerdict, SubmissionError> {
     if comparison.missing == 0 {
+        app.ledger.count_problems(run, &read.beyond).await?;
         return Ok(LogVerdict::Validated { basis: comparison.basis });
     }
-    let listed = comparison.missing_keys.iter().map(|row| missing(template, row)).collect::<Vec<_>>();
-    let beyond = comparison.missing.saturating_sub(listed.len() as u64);
-    let chunk = ProblemChunk {
-        found_before: read.found,
-        problems: listed,
-        beyond: vec![ledger::staging::ProblemCount {
-            code: code::ROW_REMOVED.to_owned(),
-            severity: Severity::Fatal,
-            count: beyond,
-        }],
-        keep_max: read.problems.keep_max,
-    };
+    let problems: Vec<_> = comparison.missing_keys.iter().map(|row| missing(template, row)).collect();
+    let count = comparison.missing.saturating_sub(problems.len() as u64);
+    let found_before = read.problems.problems.len() as u64;
+    let chunk = ProblemChunk { found_before, problems, keep_max: read.problems.keep_max };
     app.ledger.stage_problems(run, &chunk).await?;
+    let beyond = ProblemCount { code: code::ROW_REMOVED.to_owned(), severity: Severity::Fatal, count };
+    app.ledger.count_problems(run, &[beyond]).await?;
     Ok(LogVerdict::Invalid { reason: None })
 }
 

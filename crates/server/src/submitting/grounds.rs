@@ -49,7 +49,8 @@ async fn read(
 }
 
 async fn facts_of(app: &App, scope: &Scope) -> Result<ScopeFacts, SubmissionError> {
-    let organisation = app.ledger.organisation(&scope.organisation).await?.ok_or(SubmissionError::NotFound)?;
+    let organisation =
+        app.ledger.organisation(&scope.organisation).await?.ok_or(SubmissionError::NotFound)?;
     let registration = app.ledger.registration(scope).await?.ok_or(SubmissionError::NotFound)?;
     let accreditations = app.ledger.accreditations(scope).await?;
     Ok(ScopeFacts {
@@ -59,7 +60,11 @@ async fn facts_of(app: &App, scope: &Scope) -> Result<ScopeFacts, SubmissionErro
         registration_number: registration.number,
         accreditations: accreditations
             .into_iter()
-            .map(|each| AccreditationFacts { number: each.number, from: first(each.valid), until: last(each.valid) })
+            .map(|each| AccreditationFacts {
+                number: each.number,
+                from: first(each.valid),
+                until: last(each.valid),
+            })
             .collect(),
     })
 }

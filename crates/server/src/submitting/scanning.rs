@@ -25,7 +25,12 @@ pub(super) async fn scan(app: &App, log: &SummaryLog) -> Result<Option<Problem>,
     let LogSource::Workbook { blob, .. } = &log.source else { return Ok(None) };
     let Some((program, arguments)) = app.config.submitting.scanner.split_first() else { return Ok(None) };
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
     let blob = app.vault.open(&blob.digest, None).await?;
     let scanning = run(command, blob.reader);
     let (code, said) = match tokio::time::timeout(TIME_MAX, scanning).await {

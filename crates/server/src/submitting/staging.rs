@@ -26,8 +26,8 @@ const CHUNKS_AHEAD: usize = 2;
 pub(super) struct Read {
     /// What is wrong.
     pub(super) problems: ProblemChunk,
-    /// How many problems there are.
-    pub(super) found: u64,
+    /// What is wrong besides, in numbers.
+    pub(super) beyond: Vec<ProblemCount>,
     /// Whether it cannot be submitted.
     pub(super) is_fatal: bool,
     /// What is kept with the log: tables, single values, totals.
@@ -41,9 +41,8 @@ impl Read {
             "undoes": sequence, "restored": undone.restored, "removed": undone.removed, "left": undone.left,
             "left_keys": undone.left_keys.iter().map(|key| [&key.kind, &key.key]).collect::<Vec<_>>(),
         });
-        let problems =
-            ProblemChunk { found_before: 0, problems: Vec::new(), beyond: Vec::new(), keep_max: 0 };
-        Self { problems, found: 0, is_fatal: false, facts: Some(facts.to_string()) }
+        let problems = ProblemChunk { found_before: 0, problems: Vec::new(), keep_max: 0 };
+        Self { problems, beyond: Vec::new(), is_fatal: false, facts: Some(facts.to_string()) }
     }
 }
 
@@ -102,7 +101,6 @@ impl Sink for Chunks {
 fn told(assessment: Assessment, duplicates: &[Duplicate], keep_max: u64) -> Read {
     let facts = facts_of(&assessment);
     let beyond = beyond(&assessment);
-    let found = assessment.fatal + assessment.errors + assessment.warnings;
     let mut problems = assessment.problems;
     let mut is_fatal = assessment.fatal > 0;
     if !is_fatal {
@@ -111,8 +109,8 @@ fn told(assessment: Assessment, duplicates: &[Duplicate], keep_max: u64) -> Read
         is_fatal = !duplicates.is_empty();
     }
     Read {
-        problems: ProblemChunk { found_before: 0, problems, beyond, keep_max },
-        found,
+        problems: ProblemChunk { found_before: 0, problems, keep_max },
+        beyond,
         is_fatal,
         facts: Some(facts),
     }

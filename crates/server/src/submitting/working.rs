@@ -70,8 +70,7 @@ async fn work_on(app: &Arc<App>, id: &SummaryLogId) {
         Ok(None) => return,
         Err(cause) => return tell(id, &cause.into()),
     };
-    let wish =
-        TakeUp { log: id.clone(), state: log.state, at: app.now(), until: lease_from(app.now()) };
+    let wish = TakeUp { log: id.clone(), state: log.state, at: app.now(), until: lease_from(app.now()) };
     match app.ledger.take_up(&wish).await {
         Ok(Some(run)) => work(app, &log, &run).await,
         Ok(None) => {}
@@ -96,7 +95,7 @@ pub(super) async fn work(app: &Arc<App>, log: &SummaryLog, run: &Run) {
 }
 
 async fn failed(app: &App, (log, run): (&SummaryLog, &Run), cause: &SubmissionError) {
-    if matches!(cause, SubmissionError::Ledger(LedgerError::Overtaken)) {
+    if matches!(cause, SubmissionError::Ledger(LedgerError::Overtaken { .. })) {
         tracing::debug!(log.id = %log.id, "somebody else works on the summary log");
         return;
     }
