@@ -43,6 +43,8 @@ pub struct OpenRequest {
     pub user: Author,
     /// After so long without a word about a key, no answer or repeat of its save is on its way.
     pub quiet_after: SignedDuration,
+    /// Since when we hear what the server sends: what it tried to bring before may be on its way to the forgotten files.
+    pub listening_since: Timestamp,
     /// When.
     pub at: Timestamp,
 }

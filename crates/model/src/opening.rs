@@ -91,7 +91,7 @@ pub fn rule_on_open(guards: &Guards, facts: &OpenFacts) -> OpenRuling {
         return facts.left.as_ref().map_or(OpenRuling::Issue, rule_on_left);
     };
     if !live.has_received_saves && live.base == facts.head {
-        return OpenRuling::Reuse;
+        return rule_on_unsaved(live);
     }
     match live.server {
         None => OpenRuling::AskServer,
@@ -101,6 +101,17 @@ pub fn rule_on_open(guards: &Guards, facts: &OpenFacts) -> OpenRuling {
         Some(ServerKnowledge::ChangesHeld) => OpenRuling::BringBackStranded,
         Some(ServerKnowledge::NothingHeld | ServerKnowledge::Unknown) => OpenRuling::RetireThenIssue,
         Some(ServerKnowledge::Away) => OpenRuling::ServerAway,
+    }
+}
+
+/// A key of which no save was received. It is not over for us, whatever the server says, and whoever reloads a page does not wait;
+/// but what the server sent while nobody listened may lie there as a forgotten file beside the very changes it holds.
+fn rule_on_unsaved(live: &LiveKeyFacts) -> OpenRuling {
+    match live.server {
+        None => OpenRuling::AskServer,
+        Some(ServerKnowledge::ChangesHeld) if live.quiet == Quiet::No => OpenRuling::WaitForSave,
+        Some(ServerKnowledge::Away) => OpenRuling::ServerAway,
+        Some(_) => OpenRuling::Reuse,
     }
 }
 
@@ -247,9 +258,26 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_key_is_reused_while_its_base_is_the_head() {
-        check(unused(HEAD), OpenRuling::Reuse);
+    fn a_key_without_saves_is_reused_while_its_base_is_the_head() {
+        let expected = [
+            (None, OpenRuling::AskServer),
+            (Some(ServerKnowledge::UsersInside), OpenRuling::Reuse),
+            (Some(ServerKnowledge::ChangesHeld), OpenRuling::Reuse),
+            (Some(ServerKnowledge::NothingHeld), OpenRuling::Reuse),
+            (Some(ServerKnowledge::Unknown), OpenRuling::Reuse),
+            (Some(ServerKnowledge::Away), OpenRuling::ServerAway),
+        ];
+        for (server, ruling) in expected {
+            check(unused(HEAD).map(|live| LiveKeyFacts { server, ..live }), ruling);
+        }
         check(unused(OTHER), OpenRuling::AskServer);
+    }
+
+    #[test]
+    fn a_key_without_saves_is_waited_for_while_one_may_have_come_when_nobody_listened() {
+        let server = Some(ServerKnowledge::ChangesHeld);
+        let live = unused(HEAD).map(|live| LiveKeyFacts { server, quiet: Quiet::No, ..live });
+        check(live, OpenRuling::WaitForSave);
     }
 
     #[test]

@@ -52,6 +52,15 @@ impl Retention {
         self.checkpoints_all.is_some() || self.has_version_limit()
     }
 
+    /// Contents younger than this all stay, whatever else is so: most documents have no older ones, and need not be looked into.
+    /// `None` if age alone tells nothing.
+    pub fn spares_younger_than(&self) -> Option<SignedDuration> {
+        if self.versions_newest.is_some() && self.versions_younger.is_none() {
+            return None;
+        }
+        [self.checkpoints_all, self.versions_younger].into_iter().flatten().min()
+    }
+
     fn has_version_limit(&self) -> bool {
         self.versions_newest.is_some() || self.versions_younger.is_some()
     }

@@ -204,6 +204,15 @@ proptest! {
     }
 
     #[test]
+    fn a_document_whose_contents_are_all_young_need_not_be_looked_into(contents in history(), policy in policy()) {
+        let limit = policy.spares_younger_than().unwrap_or(SignedDuration::MIN);
+        let is_old = |content: &ContentFacts| !content.is_pruned && now().duration_since(content.committed_at) > limit;
+        if !contents.iter().any(is_old) {
+            prop_assert!(rule_on_contents(&policy, &contents, now()).is_empty());
+        }
+    }
+
+    #[test]
     fn the_newest_versions_stay(contents in history(), policy in policy()) {
         let going = rule_on_contents(&policy, &contents, now());
         let mut versions: Vec<_> = contents.iter().map(|content| content.label).filter(|label| label.is_version()).collect();

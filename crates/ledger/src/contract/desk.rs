@@ -100,6 +100,7 @@ impl Desk {
             knowledge,
             user: author("u1"),
             quiet_after: QUIET_AFTER,
+            listening_since: Timestamp::MIN,
             at: self.now(),
         }
     }
@@ -118,7 +119,9 @@ impl Desk {
     /// The same, with the content to start from.
     pub async fn grant(&self, document: &DocumentId) -> KeyGrant {
         match self.open(document, None).await {
-            OpenGrant::AskServer(asked) if asked.standing == KeyStanding::Retired => {
+            OpenGrant::AskServer(asked)
+                if asked.standing == KeyStanding::Retired || asked.saves_received == 0 =>
+            {
                 granted(self.open(document, Some(self.said(&asked, ServerKnowledge::NothingHeld))).await)
             }
             grant => granted(grant),

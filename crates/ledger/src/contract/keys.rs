@@ -38,13 +38,9 @@ pub async fn an_idle_key_is_reused_while_its_base_is_the_head(desk: &Desk) {
 pub async fn two_openers_get_one_key(desk: &Desk) {
     let document = desk.document("12345").await;
 
-    let grants = tokio::join!(
-        desk.open(&document.id, None),
-        desk.open(&document.id, None),
-        desk.open(&document.id, None)
-    );
+    let grants = tokio::join!(desk.grant(&document.id), desk.grant(&document.id), desk.grant(&document.id));
 
-    let keys: HashSet<_> = [granted(grants.0).key, granted(grants.1).key, granted(grants.2).key].into();
+    let keys: HashSet<_> = [grants.0.key, grants.1.key, grants.2.key].into();
     assert_eq!(keys.len(), 1);
     assert_eq!(desk.ledger.live_keys().await.unwrap().len(), 1);
 }

@@ -49,6 +49,7 @@ pub async fn acts_tell_who_did_what_from_where_and_what_came_of_it(desk: &Desk) 
         knowledge: None,
         user: author("u1").calling_from("192.0.2.8"),
         quiet_after: SignedDuration::ZERO,
+        listening_since: desk.now(),
         at: desk.now(),
     };
     desk.ledger.open_for_editing(&request).await.unwrap();

@@ -74,7 +74,11 @@ impl Changes for SqliteLedger {
 
 /// Whether the change may happen now; if not, what to do first.
 fn first(connection: &Connection, request: &ChangeRequest) -> Result<(Sessions, Option<ChangeOutcome>)> {
-    let asked = Asked { knowledge: request.knowledge.as_ref(), quiet_after: request.quiet_after };
+    let asked = Asked {
+        knowledge: request.knowledge.as_ref(),
+        quiet_after: request.quiet_after,
+        listening_since: None,
+    };
     let sessions = keys::sessions_of(connection, &request.document, &asked)?;
     let key = || sessions.live.clone().or_else(|| sessions.left.clone());
     let outcome = match (rule_on_change(&sessions.facts), key()) {

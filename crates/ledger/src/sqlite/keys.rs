@@ -142,7 +142,11 @@ fn open_for_editing(connection: &Connection, shared: &Shared, request: &OpenRequ
 }
 
 fn rule_and_do(connection: &Connection, shared: &Shared, request: &OpenRequest) -> Result<OpenGrant> {
-    let asked = Asked { knowledge: request.knowledge.as_ref(), quiet_after: request.quiet_after };
+    let asked = Asked {
+        knowledge: request.knowledge.as_ref(),
+        quiet_after: request.quiet_after,
+        listening_since: Some(request.listening_since),
+    };
     let Sessions { head, facts, live, left } = sessions_of(connection, &request.document, &asked)?;
     let ruling = rule_on_open(&shared.guards, &facts);
     if let (OpenRuling::Issue, Some(left)) = (ruling, &left) {
@@ -167,6 +171,8 @@ fn rule_and_do(connection: &Connection, shared: &Shared, request: &OpenRequest) 
 pub(super) struct Asked<'a> {
     pub(super) knowledge: Option<&'a Knowledge>,
     pub(super) quiet_after: SignedDuration,
+    /// For whoever wants to go on with a key: a save that we did not hear stands in their way, not what was heard of it.
+    pub(super) listening_since: Option<Timestamp>,
 }
 
 /// The head of a document and the sessions that may still work on it.
@@ -226,7 +232,11 @@ fn left_facts(left: &KeyRecord, asked: &Asked<'_>) -> LeftKeyFacts {
 
 /// Whether nothing had been heard of a key for a while when the server was asked about it.
 fn quiet(record: &KeyRecord, asked: &Asked<'_>) -> Quiet {
-    let heard_of = record.last_seen_at.max(record.retired_at).unwrap_or(record.issued_at);
+    let heard_of = match asked.listening_since {
+        // Nobody waits for our answer; a save can only have come when we did not listen.
+        Some(since) if record.saves_received == 0 && record.retired_at.is_none() && !record.is_spent => since,
+        _ => record.last_seen_at.max(record.retired_at).unwrap_or(record.issued_at),
+    };
     let known = knowledge_of(record, asked);
     let was_quiet = known.is_some_and(|known| known.asked_at.duration_since(heard_of) >= asked.quiet_after);
     if was_quiet { Quiet::Yes } else { Quiet::No }

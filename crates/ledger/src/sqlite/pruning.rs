@@ -144,6 +144,14 @@ impl Pruning for SqliteLedger {
 type Going = (PrunedContent, Vec<Digest>);
 
 fn going_contents(connection: &Connection, document: &DocumentId, wish: &PruneWish) -> Result<Vec<Going>> {
+    // The facts of all contents are in memory at once; a document with thousands of young ones is not read for nothing.
+    if let Some(limit) = wish.policy.spares_younger_than() {
+        let young_since = wish.at.checked_sub(limit).unwrap_or(Timestamp::MIN);
+        let old = "SELECT 1 FROM contents WHERE document = ?1 AND committed_ms < ?2 AND pruned_ms IS NULL";
+        if !exists(connection, old, params![document.as_str(), ms(young_since)])? {
+            return Ok(Vec::new());
+        }
+    }
     let (facts, sizes) = content_facts(connection, document)?;
     let going: BTreeMap<Label, Reason> = rule_on_contents(&wish.policy, &facts, wish.at);
     let going = going.into_iter().take(CONTENTS_MAX).filter_map(|(label, reason)| {

@@ -17,8 +17,8 @@ use crate::world::World;
 /// How often the server repeats a final save before it forgets it. It does three times; once shows the same.
 pub(crate) const REPEATS: u8 = 1;
 
-/// A world that needs more is too large for a test: some 200 MB.
-const STATES_MAX: usize = 1_500_000;
+/// A world that needs more is too large for a test: some 300 MB.
+const STATES_MAX: usize = 2_500_000;
 
 /// What stands in a search.
 #[derive(Debug, Clone, Copy)]

@@ -123,6 +123,7 @@ async fn edit_key(
             knowledge: knowledge.take(),
             user: user.clone(),
             quiet_after: quiet_after(app),
+            listening_since: app.started_at,
             at: app.now(),
         };
         match app.ledger.open_for_editing(&request).await? {
@@ -184,7 +185,12 @@ enum Forgotten {
 }
 
 async fn forgotten_file(app: &App, record: &KeyRecord) -> Result<Forgotten, OpenError> {
-    let Ok(Some(link)) = app.editor.forgotten_link(&record.key).await else { return Ok(Forgotten::None) };
+    let link = match app.editor.forgotten_link(&record.key).await {
+        Ok(Some(link)) => link,
+        Ok(None) => return Ok(Forgotten::None),
+        // It said that changes are held a moment ago, and may say more in a moment.
+        Err(_) => return Ok(Forgotten::Waiting),
+    };
     // The collector may be luckier.
     let Ok(file) = app.editor.fetch(&link, &app.spool).await else { return Ok(Forgotten::Waiting) };
     if is_in_quarantine(app, record, &file.digest).await? {

@@ -93,6 +93,30 @@ async fn a_key_the_server_no_longer_knows_is_finished_and_replaced() {
     assert!(bench.editor.state.lock().unwrap().forgotten.is_empty());
 }
 
+#[tokio::test]
+async fn a_session_that_was_forgotten_while_nobody_listened_is_collected_before_somebody_is_let_in() {
+    let bench = Workbench::new().await;
+    let key = bench.open(&bench.process()).await;
+    // The server crashed, built what it held, and found nobody to bring it to: now it has the file and the changes in it.
+    bench.editor.put_forgotten(&key, docx("all of it"));
+    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    let app = bench.process();
+
+    let refused = open(&bench, &app).await;
+    bench.clock.pass(31);
+    recovering::round(&app).await;
+    bench.clock.pass(11);
+    let opened = open(&bench, &app).await.unwrap();
+
+    assert!(matches!(refused, Err(OpenError::BeingSaved)), "{refused:?}");
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("all of it")));
+    assert!(
+        bench.editor.state.lock().unwrap().forgotten.is_empty(),
+        "opened on it, the changes would count twice"
+    );
+    assert_eq!(opened, key, "which still brings back what the server holds");
+}
+
 /// A session whose final save was built damaged: refused here, forgotten there, and the server holds its changes.
 async fn damaged_and_forgotten(bench: &Workbench, app: &Arc<App>) -> EditorKey {
     let key = bench.open(app).await;

@@ -43,6 +43,8 @@ async fn bench_with(versions: &[&str]) -> Workbench {
     let mut bench = Workbench::new().await;
     let app = bench.process();
     round(&app).await;
+    // Otherwise the first version may be shown so late that a checkpoint is shown after it.
+    idle(&app).await;
     for (at, text) in versions.iter().enumerate() {
         let key = bench.open(&app).await;
         deliver(&app, &bench.callback(&key, 6, &docx(&format!("half of {text}")))).await;
