@@ -164,8 +164,7 @@ fn allow(session: &Session, wish: &Wish) -> Result<(), Problem> {
     if !may_operate(&session.0) && !session.0.organisations.contain(&wish.organisations) {
         return Err(Problem::not_found());
     }
-    let opens =
-        Opens { role: wish.role, companies: &wish.companies, organisations: &wish.organisations };
+    let opens = Opens { role: wish.role, companies: &wish.companies, organisations: &wish.organisations };
     if may_manage(&session.0, opens) { Ok(()) } else { Err(Problem::forbidden()) }
 }
 
