@@ -38,6 +38,7 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     ("draining/", APART, FLOWS),
     ("preserving/", APART, FLOWS),
     ("pruning/", APART, FLOWS),
+    ("registering/", APART, FLOWS),
     (
         "editors/",
         &["crate::opening", "crate::saving", "crate::recovering", "crate::http"],

@@ -17,6 +17,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::answer_submissions::refusal;
 use crate::changing::ChangeError;
 use crate::comparing::CompareError;
 use crate::editors::FetchError;
@@ -470,7 +471,7 @@ impl From<PruneError> for Problem {
 
 impl From<ledger::LedgerError> for Problem {
     fn from(error: ledger::LedgerError) -> Self {
-        OpenError::from(error).into()
+        refusal(error).unwrap_or_else(|error| OpenError::from(error).into())
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod address;
 mod answer;
+mod answer_submissions;
 mod audit;
 mod bytes;
 mod callbacks;
@@ -13,6 +14,7 @@ mod changes;
 mod companies;
 mod comparisons;
 mod cross_origin;
+mod deadlines;
 mod description;
 mod documents;
 mod drains;
@@ -26,12 +28,15 @@ mod kept;
 mod listen;
 mod log_events;
 mod operations;
+mod organisations;
 mod people;
+mod registrations;
 mod routes;
 mod sessions;
 mod shares;
 mod stream;
 mod summary_logs;
+mod templates;
 mod tokens;
 mod webhooks;
 

@@ -20,9 +20,9 @@ use utoipa_axum::routes;
 use super::answer::Problem;
 use super::description::complete;
 use super::{
-    audit, callbacks, changes, companies, comparisons, cross_origin, documents, drains, events, guests,
-    health, history, kept, log_events, operations, people, sessions, shares, stream, summary_logs, tokens,
-    webhooks,
+    audit, callbacks, changes, companies, comparisons, cross_origin, deadlines, documents, drains, events,
+    guests, health, history, kept, log_events, operations, organisations, people, registrations, sessions,
+    shares, stream, summary_logs, templates, tokens, webhooks,
 };
 use crate::app::App;
 use crate::console;
@@ -90,6 +90,17 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(audit::show_receipt))
         .routes(routes!(shares::list_shares, shares::create_share))
         .routes(routes!(shares::revoke_share))
+        .routes(routes!(organisations::list_organisations))
+        .routes(routes!(organisations::find_organisation, organisations::put_organisation))
+        .routes(routes!(registrations::list_registrations))
+        .routes(routes!(registrations::find_registration, registrations::put_registration))
+        .routes(routes!(registrations::list_accreditations))
+        .routes(routes!(registrations::put_accreditation))
+        .routes(routes!(deadlines::list_deadlines))
+        .routes(routes!(deadlines::put_deadline, deadlines::remove_deadline))
+        .routes(routes!(templates::list_templates, templates::add_template))
+        .routes(routes!(templates::read_template))
+        .routes(routes!(templates::retire_template))
         .routes(routes!(summary_logs::list_summary_logs, summary_logs::upload_summary_log))
         .routes(routes!(summary_logs::find_summary_log))
         .routes(routes!(log_events::follow_summary_log))
