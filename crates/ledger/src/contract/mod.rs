@@ -10,17 +10,21 @@ pub mod documents;
 pub mod forgotten;
 pub mod history;
 pub mod keys;
+pub mod logs;
 pub mod operations;
 pub mod outbox;
 pub mod pruning;
 pub mod publications;
+pub mod records;
 pub mod saves;
 pub mod scopes;
 pub mod sessions;
 pub mod shares;
 pub mod snapshots;
+pub mod staging;
 pub mod templates;
 pub mod trail;
+mod workbooks;
 
 pub use desk::{Desk, environment};
 
@@ -167,6 +171,58 @@ macro_rules! contract_tests {
             deliveries_about_one_document_are_told_in_order,
             what_was_given_up_is_listed_lets_others_pass_and_can_be_tried_again,
             a_target_that_is_gone_is_not_waited_for,
+        ]);
+        $crate::contract_tests!(@ $make, logs, [
+            an_upload_begins_as_preprocessing_and_is_found_in_its_scope_only,
+            the_same_upload_again_is_the_same_log,
+            the_last_upload_supersedes_whatever_is_not_submitted,
+            an_upload_while_a_submission_runs_is_refused,
+            previews_stand_side_by_side_if_the_template_says_so,
+            a_stale_preview_is_compared_again_and_confirmed_again,
+            a_preview_counts_only_for_the_records_it_was_compared_with,
+            nothing_is_validated_that_was_not_compared,
+            a_wrong_workbook_is_invalid_and_frees_its_scope,
+            a_scanner_may_refuse_before_anything_is_read,
+            a_fault_of_ours_ends_a_validation_for_good,
+            every_state_refuses_what_does_not_belong_to_it,
+            a_submission_becomes_visible_at_once_and_whole,
+            an_incomplete_submission_is_not_committed,
+            a_submission_that_is_repeated_has_the_same_result,
+            an_overtaken_run_changes_nothing,
+            a_validation_that_was_taken_over_begins_again_with_nothing,
+            a_submission_that_fails_for_good_leaves_nothing_and_frees_the_scope,
+            a_returned_submission_is_confirmed_again,
+            work_that_nobody_does_is_owed,
+            an_operator_frees_a_scope,
+            races_have_one_winner,
+            two_previews_submitted_at_once_have_one_winner,
+            a_submission_is_finished_from_wherever_it_stopped,
+            what_happens_to_a_scope_is_written_down_and_told,
+            logs_are_listed_by_scope_state_and_page,
+            the_bytes_of_a_workbook_are_needed_for_ever,
+        ]);
+        $crate::contract_tests!(@ $make, staging, [
+            a_preview_tells_what_is_created_updated_unchanged_and_removed,
+            changes_are_listed_by_page_and_filter_before_and_after_the_commit,
+            an_unchanged_workbook_stores_nothing_and_still_commits,
+            a_workbook_without_a_row_still_commits,
+            a_row_that_counts_otherwise_is_changed,
+            the_same_key_twice_is_told_with_both_places,
+            removed_rows_follow_the_policy_of_their_kind,
+            a_record_that_ended_begins_again_and_its_history_stays,
+            problems_are_counted_exactly_and_kept_to_a_limit_the_worst_first,
+            more_rows_than_one_step_takes_are_staged_compared_and_submitted,
+            an_undone_submission_is_a_new_one_that_can_be_looked_at_first,
+            what_a_preview_promises_is_what_the_records_show,
+        ]);
+        $crate::contract_tests!(@ $make, records, [
+            records_are_read_as_they_are_and_as_they_were,
+            the_history_of_a_record_is_in_the_order_of_commits,
+            records_are_listed_by_page_and_filter,
+            scopes_do_not_see_each_other_and_stand_in_a_list,
+            only_what_was_previewed_is_appended,
+            erased_values_are_gone_and_the_history_stays,
+            commits_are_listed_the_newest_first,
         ]);
         $crate::contract_tests!(@ $make, snapshots, [
             a_snapshot_names_the_blobs_of_its_moment,

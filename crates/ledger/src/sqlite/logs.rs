@@ -295,6 +295,9 @@ fn logs(connection: &Connection, page: &LogsPage) -> Result<Vec<SummaryLog>> {
 }
 
 fn take_up(connection: &Connection, wish: &TakeUp) -> Result<Option<Run>> {
+    if wish.state.is_final() {
+        return Ok(None);
+    }
     let taken = connection
         .prepare_cached(
             "UPDATE summary_logs SET run = run + 1, attempts = attempts + 1, worked_until_ms = ?4

@@ -34,6 +34,7 @@ mod problems;
 mod pruning;
 mod publications;
 mod readers;
+mod record_checks;
 mod records;
 mod registering;
 mod rows;

@@ -7,7 +7,7 @@ use model::{CompanyId, Digest, DocumentId, Label};
 use rusqlite::{Connection, params};
 
 use super::rows::{self, Stored, get, ms};
-use super::{SqliteLedger, acts, audit};
+use super::{SqliteLedger, acts, audit, record_checks};
 use crate::trail::{ActsPage, Anchored, Anchoring, BlobRecord, Inconsistency, ReadBack, SaveReceipt, Totals};
 use crate::{Result, Trail};
 
@@ -80,6 +80,7 @@ impl Trail for SqliteLedger {
                     found.push(Inconsistency { invariant, what: row? });
                 }
             }
+            record_checks::check(connection, &mut found)?;
             acts::check(connection, &mut found)?;
             Ok(found)
         })
