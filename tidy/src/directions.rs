@@ -21,6 +21,7 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     ("auditing/", APART, FLOWS),
     ("sharing/", APART, FLOWS),
     ("submitting/", APART, FLOWS),
+    ("recording/", APART, FLOWS),
     ("announcing/", APART, FLOWS),
     (
         "watching/",

@@ -209,6 +209,8 @@ pub struct LogsPage {
     pub organisations: Option<Vec<OrganisationId>>,
     /// Of this scope only.
     pub scope: Option<Scope>,
+    /// Of this document's contents only.
+    pub document: Option<DocumentId>,
     /// In these states only; none named: in any.
     pub states: Vec<LogState>,
     /// Older than the one with this number.

@@ -26,6 +26,7 @@ pub mod preserving;
 mod progress;
 pub mod pruning;
 pub mod read_backs;
+pub mod recording;
 pub mod recovering;
 mod registering;
 pub mod room;

@@ -13,6 +13,7 @@ mod organisation;
 mod progress;
 mod project;
 mod prune;
+mod receipt;
 mod registration;
 mod repair;
 mod restore;
@@ -20,6 +21,7 @@ mod scopes;
 mod serve;
 mod sessions;
 mod share;
+mod submission;
 mod template;
 mod token;
 mod verify;
@@ -101,6 +103,11 @@ enum Command {
     /// Check, begin, add, list and retire templates, and write their workbooks. May run beside the service.
     #[command(subcommand)]
     Template(template::Command),
+    /// List summary logs on their way, try one again, or free its registration. May run beside the service.
+    Submission(submission::Arguments),
+    /// Check the receipt of a submission.
+    #[command(subcommand)]
+    Receipt(receipt::Command),
     /// Print the documented configuration with every default, or check one.
     Config(config::Arguments),
 }
@@ -152,6 +159,8 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Scopes(arguments)) => scopes::run(load(file)?, arguments).await,
         Some(Command::Template(command)) if command.is_about_files() => template::run_on_files(command),
         Some(Command::Template(command)) => template::run(load(file)?, command).await,
+        Some(Command::Submission(arguments)) => submission::run(load(file)?, arguments).await,
+        Some(Command::Receipt(command)) => receipt::run(&load(file)?, command),
         Some(Command::Config(arguments)) => config::run(file, arguments),
     }
 }

@@ -5,7 +5,9 @@ use ledger::LedgerError;
 use model::problems::Code;
 
 use super::answer::Problem;
+use crate::opening::OpenError;
 use crate::registering::Mistake;
+use crate::submitting::SubmissionError;
 
 /// More mistakes than this help nobody at once; the rest is counted.
 const MISTAKES_MAX: usize = 100;
@@ -49,4 +51,52 @@ pub(super) fn template_version_taken(what: &str) -> Problem {
     let detail = format!("{what} is here already, with another text; it stays as it is.");
     let next = "Give the changed template a new version; records say under which version they came.";
     Problem::new(StatusCode::CONFLICT, Code::TemplateVersionTaken, detail, next)
+}
+
+impl From<SubmissionError> for Problem {
+    fn from(error: SubmissionError) -> Self {
+        let conflict = |code, detail: &'static str, next| Self::new(StatusCode::CONFLICT, code, detail, next);
+        match error {
+            SubmissionError::NotFound => Self::not_found(),
+            SubmissionError::NoTemplate => {
+                let next =
+                    "Ask whoever looks after the installation to assign a template that is not retired.";
+                conflict(Code::NoTemplate, "The registration has no template to read a workbook by.", next)
+            }
+            SubmissionError::InProgress => {
+                let next = "Wait until it is done; it takes seconds.";
+                conflict(Code::SubmissionInProgress, "A submission is in progress. Please wait.", next)
+                    .retry_after(2)
+            }
+            SubmissionError::Superseded => {
+                let next = "Look at the newer one and submit that.";
+                conflict(Code::LogSuperseded, "A newer summary log has been uploaded", next)
+            }
+            SubmissionError::Stale => {
+                let next = "Look at the new preview, and confirm it again.";
+                let detail = "The records changed since the preview. It is being computed again.";
+                conflict(Code::PreviewStale, detail, next).retry_after(1)
+            }
+            SubmissionError::NotValidated { state } => Self::new(
+                StatusCode::CONFLICT,
+                Code::NoPreview,
+                format!("The summary log is {}; only a validated one can be submitted.", state.as_str()),
+                "Wait until it is validated, or correct the workbook and upload it again.",
+            ),
+            SubmissionError::OtherBytes => Self::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                Code::NoticeInvalid,
+                "The stored file is not the one the notice names, or is not there.",
+                "Store the file first; then send the notice with its SHA-256.",
+            ),
+            SubmissionError::TooLarge { limit_bytes } => Self::too_large(limit_bytes),
+            SubmissionError::BrokenOff => OpenError::BrokenOff.into(),
+            SubmissionError::NoRoom => Self::no_room(),
+            SubmissionError::Ledger(cause) => cause.into(),
+            SubmissionError::Vault(cause) => Self::store(&cause),
+            cause @ (SubmissionError::Read(_)
+            | SubmissionError::Scanner { .. }
+            | SubmissionError::Interrupted) => Self::store(&cause),
+        }
+    }
 }

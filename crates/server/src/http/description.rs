@@ -154,6 +154,7 @@ fn describe_id(parameter: &mut RefOr<Parameter>) {
         ) => ID,
         (ParameterIn::Path, "template_version") => TemplateVersion::PATTERN,
         (ParameterIn::Path, "period") => LABEL,
+        (ParameterIn::Path, "log") => ID,
         (ParameterIn::Path | ParameterIn::Query, "version") => VERSION,
         _ => return,
     };

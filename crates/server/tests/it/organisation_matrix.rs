@@ -10,6 +10,8 @@ use model::{CompanyId, OrganisationId};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::submission_matrix;
+use crate::support::submissions::KIND;
 use crate::support::{Stage, admin};
 
 /// Who calls.
@@ -35,14 +37,14 @@ enum Who {
 }
 
 /// What is sent.
-enum Sent {
+pub(crate) enum Sent {
     Nothing,
     Json(Value),
     Text(String),
 }
 
 /// What a route must answer.
-struct Row {
+pub(crate) struct Row {
     method: Method,
     path: &'static str,
     sent: Sent,
@@ -55,7 +57,7 @@ struct Row {
     company: u16,
 }
 
-fn row(method: Method, path: &'static str, sent: Sent, statuses: [u16; 5]) -> Row {
+pub(crate) fn row(method: Method, path: &'static str, sent: Sent, statuses: [u16; 5]) -> Row {
     let [operator, regulator, submitter, other, company] = statuses;
     Row { method, path, sent, operator, regulator, submitter, other, company }
 }
@@ -101,6 +103,9 @@ fn rows() -> Vec<Row> {
             [204, 403, 403, 403, 403],
         ),
     ]
+    .into_iter()
+    .chain(submission_matrix::rows())
+    .collect()
 }
 
 /// A version of the template that is shipped. It belongs to nobody.
@@ -110,7 +115,8 @@ pub(crate) fn template(version: &str) -> String {
 
 /// Every route that is in this matrix.
 pub(crate) fn listed() -> BTreeSet<(String, String)> {
-    rows().iter().map(|row| (row.method.to_string(), row.path.to_owned())).collect()
+    let without_query = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
+    rows().iter().map(|row| (row.method.to_string(), without_query(row.path))).collect()
 }
 
 /// The ids a path is called with.
@@ -138,6 +144,10 @@ impl Ids {
             .replace("{period}", self.period)
             .replace("{template}", "waste-records")
             .replace("{template_version}", "2.1")
+            .replace("{log}", submission_matrix::LOG)
+            .replace("{number}", "1")
+            .replace("{kind}", KIND)
+            .replace("{key}", "tainted")
     }
 }
 
@@ -212,6 +222,7 @@ async fn taint(stage: &Stage) {
     put(&format!("{registration}/deadlines/tainted%20Q1"), json!({ "due": "2026-04-28" })).await;
     let added = stage.request(Method::POST, "/api/v1/templates").body(template("2.1")).send().await.unwrap();
     assert_eq!(added.status().as_u16(), 201);
+    submission_matrix::taint(stage).await;
 }
 
 fn expected(row: &Row, who: Who) -> u16 {
@@ -256,8 +267,9 @@ async fn a_foreign_organisation_looks_exactly_like_a_missing_one() {
     let foreign = theatre.bearers.iter().filter(|(who, _)| is_foreign(*who) && *who != Who::Nobody);
     for (who, bearer) in foreign {
         for row in rows().into_iter().filter(|row| row.other == 404) {
-            // The one who acts for `missing`, too, may not change it: nobody looks after it but the installation.
-            let is_change = row.method != Method::GET && *who == Who::Other;
+            // The one who acts for `missing`, too, may not change it: nobody looks after it but the installation. They may hand in,
+            // and nothing is there to hand in for.
+            let is_change = row.method != Method::GET && *who == Who::Other && row.submitter == 403;
             let (status, _, foreign) = theatre.call(&row, &TAINTED, bearer.as_deref()).await;
             let (missing_status, _, missing) = theatre.call(&row, &MISSING, bearer.as_deref()).await;
 
