@@ -22,7 +22,7 @@ use crate::Result;
 use crate::documents::{Author, BlobFacts};
 
 /// Rows in one transaction: a save of a document waits some milliseconds behind it, not more.
-pub const CHUNK_MAX: usize = 1000;
+pub const CHUNK_MAX: usize = 500;
 
 /// Summary logs on their way.
 #[async_trait]

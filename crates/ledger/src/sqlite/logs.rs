@@ -423,3 +423,19 @@ fn retry(connection: &Connection, wanted: &SummaryLogId, (who, at): (&Author, Ti
     note(connection, (&scope, wanted), (Actor::person(who), at), act)?;
     Ok(true)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_transitions_is_the_same_in_the_database() {
+        let schema = include_str!("../../migrations/sqlite/0011_submissions.sql");
+        for (from, from_word) in LogState::ALL {
+            for (to, to_word) in LogState::ALL {
+                let pair = format!("'{from_word} -> {to_word}'");
+                assert_eq!(schema.contains(&pair), from.may_become(to), "{pair}");
+            }
+        }
+    }
+}
