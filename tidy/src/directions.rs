@@ -21,6 +21,7 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     ("auditing/", APART, FLOWS),
     ("sharing/", APART, FLOWS),
     ("submitting/", APART, FLOWS),
+    ("recording/", APART, FLOWS),
     ("announcing/", APART, FLOWS),
     (
         "watching/",
@@ -38,6 +39,7 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     ("draining/", APART, FLOWS),
     ("preserving/", APART, FLOWS),
     ("pruning/", APART, FLOWS),
+    ("registering/", APART, FLOWS),
     (
         "editors/",
         &["crate::opening", "crate::saving", "crate::recovering", "crate::http"],

@@ -22,7 +22,7 @@ use crate::Result;
 use crate::documents::{Author, BlobFacts};
 
 /// Rows in one transaction: a save of a document waits some milliseconds behind it, not more.
-pub const CHUNK_MAX: usize = 1000;
+pub const CHUNK_MAX: usize = 500;
 
 /// Summary logs on their way.
 #[async_trait]
@@ -209,6 +209,8 @@ pub struct LogsPage {
     pub organisations: Option<Vec<OrganisationId>>,
     /// Of this scope only.
     pub scope: Option<Scope>,
+    /// Of this document's contents only.
+    pub document: Option<DocumentId>,
     /// In these states only; none named: in any.
     pub states: Vec<LogState>,
     /// Older than the one with this number.

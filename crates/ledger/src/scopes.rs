@@ -171,8 +171,8 @@ pub struct DeadlineWish {
 pub enum How {
     /// It is new; refused if it is there.
     Create,
-    /// It is there, and is from now on what the wish says, no more and no less; refused if it is not there.
-    Replace,
+    /// There or not: it is from now on what the wish says, no more and no less.
+    Put,
     /// There or not: what the wish does not say stays as it is.
     Merge,
 }

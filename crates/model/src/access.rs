@@ -179,6 +179,13 @@ pub fn may_for(caller: &Caller, permission: Permission, organisation: &Organisat
     is_theirs && caller.role.permissions().contains(&permission)
 }
 
+/// Whether a caller may look across organisations: at who handed in and who did not, and at all records at once. They see those they act
+/// for, and no others.
+pub fn may_look_across(caller: &Caller) -> bool {
+    let acts_for_some = may_operate(caller) || caller.organisations != Organisations::NONE;
+    acts_for_some && caller.role.permissions().contains(&Permission::Audit)
+}
+
 /// Whether a caller may read templates. They belong to nobody; whoever acts for some organisation needs them.
 pub fn may_read_templates(caller: &Caller) -> bool {
     may_operate(caller) || caller.organisations != Organisations::NONE
@@ -355,5 +362,7 @@ mod tests {
             may_read_templates(&submitter) && may_read_templates(&regulator) && may_read_templates(&operator)
         );
         assert!(!may_read_templates(&caller(Role::Admin, &["acme"])));
+        assert!(may_look_across(&regulator) && may_look_across(&operator));
+        assert!(!may_look_across(&submitter) && !may_look_across(&caller(Role::Regulator, &["acme"])));
     }
 }

@@ -86,6 +86,14 @@ codes! {
     TooManyAttempts = "API_011", "TOO_MANY_ATTEMPTS", "Too many attempts";
     /// The share link has a password, and the request does not have the right one.
     PasswordNeeded = "API_012", "PASSWORD_NEEDED", "The password is missing or wrong";
+    /// The text of a template has mistakes.
+    TemplateNotValid = "SUB_020", "TEMPLATE_NOT_VALID", "The template has mistakes";
+    /// A version of a template is there, with another text.
+    TemplateVersionTaken = "SUB_021", "TEMPLATE_VERSION_TAKEN", "The version of the template is taken";
+    /// An assigned template does not exist, or only in retired versions.
+    TemplateNotAvailable = "SUB_022", "TEMPLATE_NOT_AVAILABLE", "The template is not available";
+    /// More of something than is kept of it.
+    TooMany = "SUB_023", "TOO_MANY", "There are too many of these already";
 }
 
 impl fmt::Display for Code {

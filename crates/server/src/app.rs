@@ -89,6 +89,8 @@ pub struct App {
     pub assessments: Arc<Semaphore>,
     /// Pages that follow a summary log at once.
     pub log_streams: Arc<Semaphore>,
+    /// Exports of records at once.
+    pub exports: Arc<Semaphore>,
     /// A summary log has moved on.
     pub logs_moved: Notify,
     /// Who tries what at share links.
@@ -312,6 +314,7 @@ impl App {
             comparisons: Arc::new(Semaphore::new(crate::comparing::PARALLEL_MAX)),
             assessments: Arc::new(Semaphore::new(parts.config.submitting.parallel_max)),
             log_streams: Arc::new(Semaphore::new(watchers_max)),
+            exports: Arc::new(Semaphore::new(crate::recording::EXPORTS_MAX)),
             logs_moved: Notify::new(),
             door: Door::default(),
             looked_outside: Mutex::default(),

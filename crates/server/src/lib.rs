@@ -1,6 +1,6 @@
 //! Saveguard: the safe place ONLYOFFICE saves to.
 //!
-//! Edges (`http`, `console`, `cli`) call flows; flows ([`opening`], [`saving`], [`changing`], [`pruning`], `sharing`, [`recovering`]) call ports and the rules
+//! Edges (`http`, `console`, `cli`) call flows; flows ([`opening`], [`saving`], [`changing`], [`pruning`], `sharing`, `registering`, [`recovering`]) call ports and the rules
 //! of `model`; flows never call each other, one starts another by writing unfinished work into the ledger or by a
 //! signal. Only [`app`] names an adapter. ARCHITECTURE.md has the map and a walk through a save.
 
@@ -26,7 +26,9 @@ pub mod preserving;
 mod progress;
 pub mod pruning;
 pub mod read_backs;
+pub mod recording;
 pub mod recovering;
+mod registering;
 pub mod room;
 pub mod saving;
 pub mod service;

@@ -70,6 +70,7 @@ CREATE UNIQUE INDEX one_active_log ON summary_logs (scope)
 CREATE UNIQUE INDEX one_submission ON summary_logs (scope) WHERE state = 'submitting';
 CREATE UNIQUE INDEX logs_by_upload ON summary_logs (scope, upload) WHERE upload IS NOT NULL;
 CREATE INDEX logs_by_scope ON summary_logs (scope, number);
+CREATE INDEX logs_by_document ON summary_logs (document, number) WHERE document IS NOT NULL;
 CREATE INDEX logs_by_digest ON summary_logs (digest) WHERE digest IS NOT NULL;
 CREATE INDEX logs_owed ON summary_logs (worked_until_ms, number) WHERE state IN ('preprocessing', 'validating', 'submitting');
 CREATE INDEX logs_with_staging ON summary_logs (number) WHERE staged > 0;

@@ -48,6 +48,11 @@ impl Desk {
         desk
     }
 
+    /// The same desk after its ledger was closed, or lost its process, and opened again.
+    pub fn reopened(self, ledger: Arc<dyn Ledger>) -> Self {
+        Self { ledger, ..self }
+    }
+
     /// The next second.
     pub fn now(&self) -> Timestamp {
         let second = self.second.fetch_add(1, Ordering::Relaxed);

@@ -22,6 +22,7 @@ pub mod sessions;
 pub mod shares;
 pub mod snapshots;
 pub mod staging;
+pub mod submitting;
 pub mod templates;
 pub mod trail;
 mod workbooks;
@@ -185,19 +186,9 @@ macro_rules! contract_tests {
             a_scanner_may_refuse_before_anything_is_read,
             a_fault_of_ours_ends_a_validation_for_good,
             every_state_refuses_what_does_not_belong_to_it,
-            a_submission_becomes_visible_at_once_and_whole,
-            an_incomplete_submission_is_not_committed,
-            a_submission_that_is_repeated_has_the_same_result,
-            an_overtaken_run_changes_nothing,
             a_validation_that_was_taken_over_begins_again_with_nothing,
-            a_submission_that_fails_for_good_leaves_nothing_and_frees_the_scope,
-            a_returned_submission_is_confirmed_again,
             work_that_nobody_does_is_owed,
             an_operator_frees_a_scope,
-            races_have_one_winner,
-            two_previews_submitted_at_once_have_one_winner,
-            a_submission_is_finished_from_wherever_it_stopped,
-            what_happens_to_a_scope_is_written_down_and_told,
             logs_are_listed_by_scope_state_and_page,
             the_bytes_of_a_workbook_are_needed_for_ever,
         ]);
@@ -214,6 +205,19 @@ macro_rules! contract_tests {
             more_rows_than_one_step_takes_are_staged_compared_and_submitted,
             an_undone_submission_is_a_new_one_that_can_be_looked_at_first,
             what_a_preview_promises_is_what_the_records_show,
+            what_a_preview_promises_is_what_the_records_show_of_other_workbooks,
+        ]);
+        $crate::contract_tests!(@ $make, submitting, [
+            a_submission_becomes_visible_at_once_and_whole,
+            an_incomplete_submission_is_not_committed,
+            a_submission_that_is_repeated_has_the_same_result,
+            an_overtaken_run_changes_nothing,
+            a_submission_that_fails_for_good_leaves_nothing_and_frees_the_scope,
+            a_returned_submission_is_confirmed_again,
+            races_have_one_winner,
+            two_previews_submitted_at_once_have_one_winner,
+            a_submission_is_finished_from_wherever_it_stopped,
+            what_happens_to_a_scope_is_written_down_and_told,
         ]);
         $crate::contract_tests!(@ $make, records, [
             records_are_read_as_they_are_and_as_they_were,

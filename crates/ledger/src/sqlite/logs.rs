@@ -284,13 +284,16 @@ fn logs(connection: &Connection, page: &LogsPage) -> Result<Vec<SummaryLog>> {
         },
         None => None,
     };
+    // Said only if asked for: then the index of documents is used.
+    let of_document = if page.document.is_some() { "l.document = ?6" } else { "?6 IS NULL" };
     let query = format!(
-        "SELECT {LOG_COLUMNS} WHERE (?1 IS NULL OR l.scope = ?1) AND (?2 IS NULL OR l.state IN (SELECT value FROM json_each(?2)))
+        "SELECT {LOG_COLUMNS} WHERE {of_document} AND (?1 IS NULL OR l.scope = ?1) AND (?2 IS NULL OR l.state IN (SELECT value FROM json_each(?2)))
          AND (?3 IS NULL OR s.organisation IN (SELECT value FROM json_each(?3))) AND (?4 IS NULL OR l.number < ?4)
          ORDER BY l.number DESC LIMIT ?5"
     );
     let mut query = connection.prepare_cached(&query)?;
-    let values = params![scope, states, organisations, page.before.map(asked), page.limit];
+    let document = page.document.as_ref().map(model::DocumentId::as_str);
+    let values = params![scope, states, organisations, page.before.map(asked), page.limit, document];
     Ok(query.query_map(values, log_rows::log)?.collect::<rusqlite::Result<_>>()?)
 }
 
@@ -419,4 +422,20 @@ fn retry(connection: &Connection, wanted: &SummaryLogId, (who, at): (&Author, Ti
     let act = ("summary-log-retried", json!({ "state": state.as_str() }));
     note(connection, (&scope, wanted), (Actor::person(who), at), act)?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_transitions_is_the_same_in_the_database() {
+        let schema = include_str!("../../migrations/sqlite/0011_submissions.sql");
+        for (from, from_word) in LogState::ALL {
+            for (to, to_word) in LogState::ALL {
+                let pair = format!("'{from_word} -> {to_word}'");
+                assert_eq!(schema.contains(&pair), from.may_become(to), "{pair}");
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! What no row of summary logs and records may say, for the walk over everything.
 //!
 //! Guarantees: if nothing is found, at most one log of a scope is active and one is being submitted, no superseded log was
-//! submitted, every commit is whole and nothing of anything else is visible, each record has one version per log at most, and
+//! submitted, every commit is whole and in the audit trail, nothing of anything else is visible, each record has one version per log at most, and
 //! every content that was not erased is what was submitted.
 
 use model::Digest;
@@ -51,7 +51,7 @@ fn check_contents(connection: &Connection, found: &mut Vec<Inconsistency>) -> Re
 }
 
 /// Each query returns one sentence per violation.
-const CHECKS: [(&str, &str); 12] = [
+const CHECKS: [(&str, &str); 13] = [
     (
         "one-active-log",
         "SELECT 'scope ' || s.organisation || '/' || s.registration || ' has more than one active summary log'
@@ -74,6 +74,14 @@ const CHECKS: [(&str, &str); 12] = [
         "SELECT 'scope ' || s.organisation || '/' || s.registration || ': its commits do not end at its head' FROM record_scopes s
          WHERE (SELECT count(*) FROM record_commits c WHERE c.scope = s.number) <> s.head
             OR (SELECT coalesce(max(sequence), 0) FROM record_commits c WHERE c.scope = s.number) <> s.head",
+    ),
+    (
+        "commit-audited",
+        "SELECT 'commit ' || c.sequence || ' of scope ' || s.organisation || '/' || s.registration || ' is not in the audit trail'
+         FROM record_commits c JOIN record_scopes s ON s.number = c.scope JOIN summary_logs l ON l.number = c.log
+         LEFT JOIN audit a ON a.chain = 'scope:' || s.organisation || '/' || s.registration AND a.sequence = c.audit_sequence
+         WHERE a.action IS NOT 'submission-committed' OR json_extract(a.details, '$.log') IS NOT l.id
+            OR json_extract(a.details, '$.commit') IS NOT c.sequence",
     ),
     (
         "versions-of-a-commit",

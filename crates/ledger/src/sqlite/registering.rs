@@ -298,12 +298,11 @@ fn is_about_the_wish(error: &LedgerError) -> bool {
     )
 }
 
-/// What is there must be there, and what is new must not.
+/// What is new must not be there.
 fn expect(how: How, is_there: bool, what: impl Fn() -> String) -> Result<()> {
     match how {
         How::Create if is_there => Err(LedgerError::AlreadyExists { what: what() }),
-        How::Replace if !is_there => Err(LedgerError::not_found(what())),
-        _ => Ok(()),
+        How::Create | How::Put | How::Merge => Ok(()),
     }
 }
 
@@ -311,7 +310,7 @@ fn expect(how: How, is_there: bool, what: impl Fn() -> String) -> Result<()> {
 fn chosen<T: Clone>(how: How, wished: &Option<T>, before: Option<&T>) -> Option<T> {
     match how {
         How::Merge => wished.as_ref().or(before).cloned(),
-        How::Create | How::Replace => wished.clone(),
+        How::Create | How::Put => wished.clone(),
     }
 }
 

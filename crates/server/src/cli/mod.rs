@@ -9,14 +9,20 @@ mod demo;
 mod doctor;
 mod drain;
 mod lanes;
+mod organisation;
 mod progress;
 mod project;
 mod prune;
+mod receipt;
+mod registration;
 mod repair;
 mod restore;
+mod scopes;
 mod serve;
 mod sessions;
 mod share;
+mod submission;
+mod template;
 mod token;
 mod verify;
 
@@ -86,6 +92,22 @@ enum Command {
     Token(token::Arguments),
     /// Make, list and revoke share links. May run beside the service.
     Share(share::Arguments),
+    /// Make, list and show organisations: who hands in. May run beside the service.
+    Organisation(organisation::Arguments),
+    /// Make and list registrations, assign templates, set deadlines. May run beside the service.
+    Registration(registration::Arguments),
+    /// Make and list accreditations under registrations. May run beside the service.
+    Accreditation(registration::AccreditationArguments),
+    /// Import organisations, registrations, accreditations and deadlines from a file. May run beside the service.
+    Scopes(scopes::Arguments),
+    /// Check, begin, add, list and retire templates, and write their workbooks. May run beside the service.
+    #[command(subcommand)]
+    Template(template::Command),
+    /// List summary logs on their way, try one again, or free its registration. May run beside the service.
+    Submission(submission::Arguments),
+    /// Check the receipt of a submission.
+    #[command(subcommand)]
+    Receipt(receipt::Command),
     /// Print the documented configuration with every default, or check one.
     Config(config::Arguments),
 }
@@ -131,6 +153,14 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Project(arguments)) => project::run(load(file)?, arguments).await,
         Some(Command::Token(arguments)) => token::run(load(file)?, arguments).await,
         Some(Command::Share(arguments)) => share::run(load(file)?, arguments).await,
+        Some(Command::Organisation(arguments)) => organisation::run(load(file)?, arguments).await,
+        Some(Command::Registration(arguments)) => registration::run(load(file)?, arguments).await,
+        Some(Command::Accreditation(arguments)) => registration::accreditation(load(file)?, arguments).await,
+        Some(Command::Scopes(arguments)) => scopes::run(load(file)?, arguments).await,
+        Some(Command::Template(command)) if command.is_about_files() => template::run_on_files(command),
+        Some(Command::Template(command)) => template::run(load(file)?, command).await,
+        Some(Command::Submission(arguments)) => submission::run(load(file)?, arguments).await,
+        Some(Command::Receipt(command)) => receipt::run(&load(file)?, command),
         Some(Command::Config(arguments)) => config::run(file, arguments),
     }
 }

@@ -17,6 +17,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::answer_submissions::refusal;
 use crate::changing::ChangeError;
 use crate::comparing::CompareError;
 use crate::editors::FetchError;
@@ -25,7 +26,6 @@ use crate::opening::{OpenError, StreamRefused};
 use crate::pruning::PruneError;
 use crate::saving::Reply;
 use crate::sharing::ShareError;
-use crate::submitting::SubmissionError;
 use crate::telemetry::report;
 
 const PAGES: &str = "https://github.com/saveguard/saveguard/blob/main/docs/errors";
@@ -78,7 +78,7 @@ impl Problem {
         Self { id: Uuid::now_v7(), status, code, detail: detail.into(), next, retry_after_seconds: None }
     }
 
-    fn retry_after(mut self, seconds: u32) -> Self {
+    pub(super) fn retry_after(mut self, seconds: u32) -> Self {
         self.retry_after_seconds = Some(seconds);
         self
     }
@@ -363,54 +363,6 @@ impl From<ShareError> for Problem {
     }
 }
 
-impl From<SubmissionError> for Problem {
-    fn from(error: SubmissionError) -> Self {
-        let conflict = |code, detail: &'static str, next| Self::new(StatusCode::CONFLICT, code, detail, next);
-        match error {
-            SubmissionError::NotFound => Self::not_found(),
-            SubmissionError::NoTemplate => {
-                let next =
-                    "Ask whoever looks after the installation to assign a template that is not retired.";
-                conflict(Code::NoTemplate, "The registration has no template to read a workbook by.", next)
-            }
-            SubmissionError::InProgress => {
-                let next = "Wait until it is done; it takes seconds.";
-                conflict(Code::SubmissionInProgress, "A submission is in progress. Please wait.", next)
-                    .retry_after(2)
-            }
-            SubmissionError::Superseded => {
-                let next = "Look at the newer one and submit that.";
-                conflict(Code::LogSuperseded, "A newer summary log has been uploaded", next)
-            }
-            SubmissionError::Stale => {
-                let next = "Look at the new preview, and confirm it again.";
-                let detail = "The records changed since the preview. It is being computed again.";
-                conflict(Code::PreviewStale, detail, next).retry_after(1)
-            }
-            SubmissionError::NotValidated { state } => Self::new(
-                StatusCode::CONFLICT,
-                Code::NoPreview,
-                format!("The summary log is {}; only a validated one can be submitted.", state.as_str()),
-                "Wait until it is validated, or correct the workbook and upload it again.",
-            ),
-            SubmissionError::OtherBytes => Self::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                Code::NoticeInvalid,
-                "The stored file is not the one the notice names, or is not there.",
-                "Store the file first; then send the notice with its SHA-256.",
-            ),
-            SubmissionError::TooLarge { limit_bytes } => Self::too_large(limit_bytes),
-            SubmissionError::BrokenOff => OpenError::BrokenOff.into(),
-            SubmissionError::NoRoom => Self::no_room(),
-            SubmissionError::Ledger(cause) => cause.into(),
-            SubmissionError::Vault(cause) => Self::store(&cause),
-            cause @ (SubmissionError::Read(_)
-            | SubmissionError::Scanner { .. }
-            | SubmissionError::Interrupted) => Self::store(&cause),
-        }
-    }
-}
-
 impl From<StreamRefused> for Problem {
     fn from(refused: StreamRefused) -> Self {
         match refused {
@@ -470,7 +422,7 @@ impl From<PruneError> for Problem {
 
 impl From<ledger::LedgerError> for Problem {
     fn from(error: ledger::LedgerError) -> Self {
-        OpenError::from(error).into()
+        refusal(error).unwrap_or_else(|error| OpenError::from(error).into())
     }
 }
 

@@ -12,8 +12,9 @@ use http::request::Parts;
 use http::{HeaderMap, Method, header};
 use jiff::Timestamp;
 use ledger::documents::{Author, Document};
-use model::access::{Caller, Permission, may, may_operate};
-use model::{CompanyId, DocumentId};
+use ledger::scopes::{Organisation, Registration};
+use model::access::{Caller, Permission, may, may_for, may_operate, may_read_templates};
+use model::{CompanyId, DocumentId, OrganisationId, RegistrationId, Scope};
 
 use super::address::ClientAddress;
 use super::answer::Problem;
@@ -65,6 +66,56 @@ impl Session {
         }
     }
 
+    /// The organisation, if this caller may do this for it; a foreign one looks exactly like a missing one.
+    pub(crate) async fn organisation(
+        &self,
+        app: &App,
+        id: &str,
+        permission: Permission,
+    ) -> Result<Organisation, Problem> {
+        let id = OrganisationId::parse(id).map_err(|refused| Problem::id(&refused))?;
+        self.allow_for(permission, &id)?;
+        app.ledger.organisation(&id).await?.ok_or_else(Problem::not_found)
+    }
+
+    /// The registration, if this caller may do this for its organisation.
+    pub(crate) async fn registration(
+        &self,
+        app: &App,
+        (organisation, registration): (&str, &str),
+        permission: Permission,
+    ) -> Result<Registration, Problem> {
+        let scope = scope(organisation, registration)?;
+        self.allow_for(permission, &scope.organisation)?;
+        app.ledger.registration(&scope).await?.ok_or_else(Problem::not_found)
+    }
+
+    /// Allows this for an organisation, or not.
+    pub(crate) fn allow_for(
+        &self,
+        permission: Permission,
+        organisation: &OrganisationId,
+    ) -> Result<(), Problem> {
+        if may_for(&self.0, permission, organisation) {
+            Ok(())
+        } else if may_for(&self.0, Permission::View, organisation) {
+            Err(Problem::forbidden())
+        } else {
+            Err(Problem::not_found())
+        }
+    }
+
+    /// Allows changing what is said of an organisation, or not: that is the installation's.
+    pub(crate) fn allow_registering(&self, organisation: &OrganisationId) -> Result<(), Problem> {
+        self.allow_for(Permission::View, organisation)?;
+        self.allow_operating()
+    }
+
+    /// Allows reading templates, or not.
+    pub(crate) fn allow_templates(&self) -> Result<(), Problem> {
+        if may_read_templates(&self.0) { Ok(()) } else { Err(Problem::forbidden()) }
+    }
+
     /// Allows administering something, whatever it is, or not.
     pub(crate) fn allow_administering(&self) -> Result<(), Problem> {
         let is_admin = self.0.role.permissions().contains(&Permission::Administer);
@@ -80,6 +131,14 @@ impl Session {
     pub fn author(&self) -> Author {
         Author::new(&self.0.id, &self.0.name).calling_from(&self.1.0)
     }
+}
+
+/// The ids of a scope, from a path.
+pub(crate) fn scope(organisation: &str, registration: &str) -> Result<Scope, Problem> {
+    Ok(Scope {
+        organisation: OrganisationId::parse(organisation).map_err(|refused| Problem::id(&refused))?,
+        registration: RegistrationId::parse(registration).map_err(|refused| Problem::id(&refused))?,
+    })
 }
 
 impl FromRequestParts<Arc<App>> for Session {

@@ -4,6 +4,7 @@
 //! Guarantees: what a handler says itself stays as it is. `cargo xtask schema` holds the whole description against the
 //! running server.
 
+use model::TemplateVersion;
 use utoipa::Number;
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn, PathItem};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
@@ -20,6 +21,9 @@ const BYTES: &str = "application/octet-stream";
 const ID: &str = "^[0-9a-zA-Z][0-9a-zA-Z._=-]{0,63}$";
 /// What `model::Label` takes: `14` or `14.2`.
 const VERSION: &str = r"^[1-9][0-9]{0,8}(\.[1-9][0-9]{0,8})?$";
+
+/// What a period may be called: `model::scopes::label`.
+const LABEL: &str = r"^[^\s\x00-\x1F\x7F-\x9F]([^\x00-\x1F\x7F-\x9F]{0,98}[^\s\x00-\x1F\x7F-\x9F])?$";
 
 /// A problem that many operations may answer: status, name among the components, meaning.
 type Shared = (&'static str, &'static str, &'static str);
@@ -144,6 +148,13 @@ fn describe_id(parameter: &mut RefOr<Parameter>) {
         (ParameterIn::Path, "company" | "project" | "document") | (ParameterIn::Query, "project" | "id") => {
             ID
         }
+        (
+            ParameterIn::Path | ParameterIn::Query,
+            "organisation" | "registration" | "accreditation" | "template",
+        ) => ID,
+        (ParameterIn::Path, "template_version") => TemplateVersion::PATTERN,
+        (ParameterIn::Path, "period") => LABEL,
+        (ParameterIn::Path, "log") => ID,
         (ParameterIn::Path | ParameterIn::Query, "version") => VERSION,
         _ => return,
     };

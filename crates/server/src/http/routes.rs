@@ -20,9 +20,10 @@ use utoipa_axum::routes;
 use super::answer::Problem;
 use super::description::complete;
 use super::{
-    audit, callbacks, changes, companies, comparisons, cross_origin, documents, drains, events, guests,
-    health, history, kept, log_events, operations, people, sessions, shares, stream, summary_logs, tokens,
-    webhooks,
+    audit, callbacks, changes, companies, comparisons, cross_origin, deadlines, documents, drains, erasures,
+    events, guests, health, history, kept, log_contents, log_events, notices, operations, organisations,
+    people, receipts, record_exports, records, registrations, sessions, shares, standings, stream,
+    submissions, summary_logs, templates, tokens, webhooks, workbooks,
 };
 use crate::app::App;
 use crate::console;
@@ -90,14 +91,39 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(audit::show_receipt))
         .routes(routes!(shares::list_shares, shares::create_share))
         .routes(routes!(shares::revoke_share))
+        .routes(routes!(organisations::list_organisations))
+        .routes(routes!(organisations::find_organisation, organisations::put_organisation))
+        .routes(routes!(registrations::list_registrations))
+        .routes(routes!(registrations::find_registration, registrations::put_registration))
+        .routes(routes!(registrations::list_accreditations))
+        .routes(routes!(registrations::put_accreditation))
+        .routes(routes!(deadlines::list_deadlines))
+        .routes(routes!(deadlines::put_deadline, deadlines::remove_deadline))
+        .routes(routes!(templates::list_templates, templates::add_template))
+        .routes(routes!(templates::read_template))
+        .routes(routes!(templates::retire_template))
         .routes(routes!(summary_logs::list_summary_logs, summary_logs::upload_summary_log))
         .routes(routes!(summary_logs::find_summary_log))
         .routes(routes!(log_events::follow_summary_log))
         .routes(routes!(summary_logs::submit_summary_log))
         .routes(routes!(summary_logs::read_summary_log))
-        .routes(routes!(summary_logs::list_problems))
-        .routes(routes!(summary_logs::list_changes))
+        .routes(routes!(log_contents::list_problems))
+        .routes(routes!(log_contents::list_changes))
         .routes(routes!(summary_logs::undo_submission))
+        .routes(routes!(receipts::show_submission_receipt))
+        .routes(routes!(receipts::verify_receipt))
+        .routes(routes!(workbooks::read_marked_workbook))
+        .routes(routes!(workbooks::submit_document))
+        .routes(routes!(workbooks::list_logs_of_document))
+        .routes(routes!(workbooks::open_log_as_document))
+        .routes(routes!(records::list_records))
+        .routes(routes!(records::show_record))
+        .routes(routes!(records::list_submissions))
+        .routes(routes!(record_exports::export_records))
+        .routes(routes!(record_exports::export_across))
+        .routes(routes!(standings::list_standings))
+        .routes(routes!(standings::list_overdue))
+        .routes(routes!(erasures::erase_values))
         .routes(routes!(kept::list_kept))
         .routes(routes!(kept::read_kept))
         .routes(routes!(kept::list_orphans))
@@ -110,11 +136,17 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(drains::show_drain, drains::begin_drain))
         .routes(routes!(webhooks::list_webhooks))
         .routes(routes!(webhooks::retry_webhook))
+        .routes(routes!(submissions::list_on_their_way))
+        .routes(routes!(submissions::retry_submission))
+        .routes(routes!(submissions::release_submission))
         .routes(routes!(operations::metrics))
         // Those of whoever has a share link: its token is in the path.
         .routes(routes!(guests::show_link))
         .routes(routes!(guests::open_link))
         .routes(routes!(guests::download_link))
+        // An outside uploader's: its signature is the credential.
+        .routes(routes!(notices::put_upload))
+        .routes(routes!(notices::receive_notice))
         // Nobody's: they say nothing about anybody's data.
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))

@@ -14,6 +14,7 @@
 
 mod applying;
 mod assessing;
+mod bringing;
 mod grounds;
 mod scanning;
 mod staging;
@@ -27,8 +28,8 @@ use vault::VaultError;
 use crate::incoming::{StoreError, UploadError};
 
 pub use applying::{Confirmed, confirm};
+pub use bringing::{Stored, put_bytes, upload_stored};
 pub use grounds::Grounds;
-pub(crate) use grounds::of_scope as grounds_of_scope;
 pub use uploading::{Bringing, Upload, undo, upload, upload_content};
 pub use working::look_after;
 pub(crate) use working::work_soon;

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::cli::{json as line_of, saveguard};
 use crate::support::Stage;
 
-async fn run(stage: &Stage, arguments: &[&str]) -> Output {
+pub(crate) async fn run(stage: &Stage, arguments: &[&str]) -> Output {
     let config = stage.app().config.clone();
     let arguments: Vec<String> = arguments.iter().map(|each| (*each).to_owned()).collect();
     let running = tokio::task::spawn_blocking(move || {
@@ -16,13 +16,13 @@ async fn run(stage: &Stage, arguments: &[&str]) -> Output {
     running.await.unwrap()
 }
 
-async fn expect(stage: &Stage, arguments: &[&str]) -> Output {
+pub(crate) async fn expect(stage: &Stage, arguments: &[&str]) -> Output {
     let output = run(stage, arguments).await;
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     output
 }
 
-async fn refused(stage: &Stage, arguments: &[&str]) -> String {
+pub(crate) async fn refused(stage: &Stage, arguments: &[&str]) -> String {
     let output = run(stage, arguments).await;
     assert_eq!(output.status.code(), Some(2), "{arguments:?}");
     assert!(output.stdout.is_empty());

@@ -1,7 +1,8 @@
 //! Every route x who calls it. The data belong to the company `tainted`, and that word is in all of them: it must never come
 //! back to anybody else.
 //!
-//! A route that is not listed here fails the test, so that nobody adds one without saying who may call it.
+//! A route that is listed neither here nor in `organisation_matrix` fails the test, so that nobody adds one without saying who
+//! may call it.
 
 use std::collections::BTreeSet;
 
@@ -11,6 +12,7 @@ use reqwest::Method;
 use saveguard::http::openapi;
 use serde_json::{Value, json};
 
+use crate::organisation_matrix;
 use crate::support::{Stage, admin};
 
 /// Who calls.
@@ -95,6 +97,7 @@ fn rows() -> Vec<Row> {
         get("/api/v1/documents/{document}/diff", [200, 200, 404]),
         get("/api/v1/documents/{document}/audit", [200, 403, 404]),
         get("/api/v1/companies/{company}/audit", [200, 403, 404]),
+        get("/api/v1/documents/{document}/summary-logs", [200, 200, 404]),
         get("/api/v1/documents/{document}/kept", [200, 200, 404]),
         get("/api/v1/documents/{document}/kept/{number}/content", [200, 200, 404]),
         post("/api/v1/documents/{document}/kept/{number}/use", Value::Null, [200, 403, 404]),
@@ -118,6 +121,9 @@ fn rows() -> Vec<Row> {
         open(post("/callback/{document}", json!({ "key": "tainted", "status": 2 }), [403, 403, 403]), 403),
         open(get("/stream/{document}", [403, 403, 403]), 403),
         open(get("/stream/{document}/changes", [403, 403, 403]), 403),
+        // An outside uploader's: the signature counts, and no caller's token is one.
+        open(row(Method::PUT, "/api/v1/uploads/{sha256}", json!("tainted"), [403, 403, 403]), 403),
+        open(post("/api/v1/upload-notices", json!({ "upload_id": "tainted" }), [403, 403, 403]), 403),
         // Nobody's.
         open(get("/healthz", [200, 200, 200]), 200),
         open(get("/readyz", [200, 200, 200]), 200),
@@ -137,6 +143,9 @@ fn operations() -> Vec<Row> {
         post("/api/v1/operations/drain", json!({}), [403, 403, 403]),
         get("/api/v1/operations/webhooks", [403, 403, 403]),
         post("/api/v1/operations/webhooks/{number}/retry", json!({}), [403, 403, 403]),
+        get("/api/v1/operations/submissions", [403, 403, 403]),
+        post("/api/v1/operations/submissions/{log}/retry", Value::Null, [403, 403, 403]),
+        post("/api/v1/operations/submissions/{log}/release", Value::Null, [403, 403, 403]),
         get("/api/v1/operations/lanes", [403, 403, 403]),
         get("/api/v1/operations/status", [403, 403, 403]),
         get("/api/v1/operations/orphans", [403, 403, 403]),
@@ -367,8 +376,9 @@ fn without_query(path: &str) -> &str {
 
 #[test]
 fn every_described_route_is_in_the_matrix() {
-    let listed: BTreeSet<_> =
-        rows().iter().map(|row| (row.method.to_string(), without_query(row.path).to_owned())).collect();
+    let of_companies =
+        rows().into_iter().map(|row| (row.method.to_string(), without_query(row.path).to_owned()));
+    let listed: BTreeSet<_> = of_companies.chain(organisation_matrix::listed()).collect();
 
     assert_eq!(described(), listed, "say in `rows` who may call the new route");
 }

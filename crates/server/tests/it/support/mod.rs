@@ -2,6 +2,7 @@
 
 pub(crate) mod browser;
 pub(crate) mod serving;
+pub(crate) mod submissions;
 
 use std::collections::BTreeMap;
 use std::path::Path;
