@@ -244,10 +244,12 @@ impl<R: Read + Seek> Container<R> {
         let Some(index) = self.index_of(part) else {
             return Err(Fault::Broken(format!("its part {part} is missing")));
         };
-        let left_bytes = Rc::clone(&self.left_bytes);
-        let trouble = Rc::clone(&self.trouble);
+        let (left_bytes, trouble) = (Rc::clone(&self.left_bytes), Rc::clone(&self.trouble));
         match self.zip.by_index(index) {
-            Ok(entry) => Scanner::new(Bounded { inner: entry, left_bytes }),
+            Ok(entry) => {
+                let scanner = Scanner::new(Bounded { inner: entry, left_bytes: Rc::clone(&left_bytes) });
+                scanner.map_err(|fault| explained(fault, &trouble, &left_bytes))
+            }
             Err(zip::result::ZipError::Io(cause)) if trouble.get() => Err(Fault::Ours(Unreadable::Io(cause))),
             Err(_) => Err(Fault::Broken(format!("its part {part} cannot be unpacked"))),
         }
@@ -255,12 +257,7 @@ impl<R: Read + Seek> Container<R> {
 
     /// Says whose fault it is that a read failed.
     pub(crate) fn explain(&self, fault: Fault) -> Fault {
-        match fault {
-            Fault::Read(cause) if self.trouble.get() => Fault::Ours(Unreadable::Io(cause)),
-            Fault::Read(_) if self.left_bytes.get() == 0 => too_large(0),
-            Fault::Read(_) => Fault::broken("a part does not fit its checksum"),
-            other => other,
-        }
+        explained(fault, &self.trouble, &self.left_bytes)
     }
 
     fn index_of(&self, part: &str) -> Option<usize> {
@@ -273,6 +270,15 @@ impl<R: Read + Seek> Container<R> {
     /// The archive, to be copied from.
     pub(crate) fn archive(&mut self) -> &mut ZipArchive<impl Read + Seek + use<R>> {
         &mut self.zip
+    }
+}
+
+fn explained(fault: Fault, trouble: &Cell<bool>, left_bytes: &Cell<u64>) -> Fault {
+    match fault {
+        Fault::Read(cause) if trouble.get() => Fault::Ours(Unreadable::Io(cause)),
+        Fault::Read(_) if left_bytes.get() == 0 => too_large(0),
+        Fault::Read(_) => Fault::broken("a part does not fit its checksum"),
+        other => other,
     }
 }
 

@@ -30,12 +30,16 @@ use model::submissions::{Problem, StagedRow};
 
 use crate::{Decimal, Place, Presence, ScopeFacts, Template, code};
 use cells::SheetReader;
-use container::Container;
-use fault::Fault;
 use rows::RowReader;
 use sheet::{Findings, Sheet};
 use strings::Strings;
 use values::Workbook;
+
+pub(crate) use cells::{cell_of, letters};
+pub(crate) use container::Container;
+pub(crate) use fault::Fault;
+pub(crate) use scan::Token;
+pub(crate) use values::typed_text;
 
 /// Where rows go, in the order of the workbook.
 pub trait Sink {

@@ -42,13 +42,16 @@ pub(crate) type Choices = HashMap<String, String>;
 
 /// The choices of each column of each table.
 pub(crate) fn choices(template: &Template) -> Vec<Vec<Choices>> {
-    let of = |column: &Column| match &column.kind {
+    template.tables.iter().map(|table| table.columns.iter().map(choices_of).collect()).collect()
+}
+
+fn choices_of(column: &Column) -> Choices {
+    match &column.kind {
         ColumnKind::Choice { values, .. } => {
             values.iter().map(|value| (normalised(value, column).into_owned(), value.clone())).collect()
         }
         _ => Choices::new(),
-    };
-    template.tables.iter().map(|table| table.columns.iter().map(of).collect()).collect()
+    }
 }
 
 /// What a cell holds before its column is known.
@@ -84,24 +87,8 @@ impl Workbook<'_> {
                 };
             }
         }
-        let read = match &column.kind {
-            ColumnKind::Decimal { scale, min, max } => {
-                decimal(&held, *scale).map(|value| within(value, (*min, *max)))
-            }
-            ColumnKind::Integer { min, max } => integer(&held).map(|value| within(value, (*min, *max))),
-            ColumnKind::Date { min, max, from_cell, from_text } => {
-                let bounds = (min.map(|bound| bound.on(self.today)), max.map(|bound| bound.on(self.today)));
-                day(&held, (*from_cell, *from_text)).map(|value| between(value, bounds))
-            }
-            ColumnKind::Text { chars_max } => text(&held, column).map(|value| no_longer(value, *chars_max)),
-            ColumnKind::Choice { .. } => chosen(&held, column, choices).map(Value::right),
-            ColumnKind::YesNo => yes_or_no(&held).map(Value::right),
-            ColumnKind::Pattern { regex, .. } => text(&held, column).and_then(|value| match &value {
-                Cell::Text(text) if !regex.is_match(text) => Err(code::WRONG_PATTERN),
-                _ => Ok(Value::right(value)),
-            }),
-        };
-        read.unwrap_or_else(|code| wrong(Cell::Wrong(self.shown(row, cell)), code))
+        typed(&held, (column, choices), self.today)
+            .unwrap_or_else(|code| wrong(Cell::Wrong(self.shown(row, cell)), code))
     }
 
     fn held<'b>(&'b self, row: &'b Row, cell: &RawCell) -> Held<'b> {
@@ -138,6 +125,37 @@ impl Workbook<'_> {
         };
         cut(&shown, self.cell_chars)
     }
+}
+
+/// What something is in a column; a code if it is nothing of the kind.
+fn typed(
+    held: &Held<'_>,
+    (column, choices): (&Column, &Choices),
+    today: Date,
+) -> Result<Value, &'static str> {
+    match &column.kind {
+        ColumnKind::Decimal { scale, min, max } => {
+            decimal(held, *scale).map(|value| within(value, (*min, *max)))
+        }
+        ColumnKind::Integer { min, max } => integer(held).map(|value| within(value, (*min, *max))),
+        ColumnKind::Date { min, max, from_cell, from_text } => {
+            let bounds = (min.map(|bound| bound.on(today)), max.map(|bound| bound.on(today)));
+            day(held, (*from_cell, *from_text)).map(|value| between(value, bounds))
+        }
+        ColumnKind::Text { chars_max } => text(held, column).map(|value| no_longer(value, *chars_max)),
+        ColumnKind::Choice { .. } => chosen(held, column, choices).map(Value::right),
+        ColumnKind::YesNo => yes_or_no(held).map(Value::right),
+        ColumnKind::Pattern { regex, .. } => text(held, column).and_then(|value| match &value {
+            Cell::Text(text) if !regex.is_match(text) => Err(code::WRONG_PATTERN),
+            _ => Ok(Value::right(value)),
+        }),
+    }
+}
+
+/// What a text is in a column, whatever its bounds.
+pub(crate) fn typed_text(text: &str, column: &Column) -> Result<Cell, &'static str> {
+    let choices = choices_of(column);
+    typed(&Held::Text(text.trim()), (column, &choices), Date::default()).map(|value| value.cell)
 }
 
 impl Value {

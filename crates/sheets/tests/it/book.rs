@@ -9,13 +9,13 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 /// The day on which all tests happen.
-pub const TODAY: Date = date(2026, 11, 16);
+pub(crate) const TODAY: Date = date(2026, 11, 16);
 
-pub fn template() -> Template {
+pub(crate) fn template() -> Template {
     Template::parse(include_str!("loads.toml")).unwrap()
 }
 
-pub fn scope() -> ScopeFacts {
+pub(crate) fn scope() -> ScopeFacts {
     ScopeFacts {
         organisation_id: "acme".into(),
         organisation_name: "Acme".into(),
@@ -31,36 +31,36 @@ pub fn scope() -> ScopeFacts {
 
 /// A workbook that is being put together.
 #[derive(Clone)]
-pub struct Book {
-    pub sheets: Vec<(String, String, String)>,
-    pub strings: Option<String>,
-    pub workbook_properties: String,
+pub(crate) struct Book {
+    pub(crate) sheets: Vec<(String, String, String)>,
+    pub(crate) strings: Option<String>,
+    pub(crate) workbook_properties: String,
     /// Further parts, and replacements for ours.
-    pub parts: Vec<(String, Vec<u8>)>,
+    pub(crate) parts: Vec<(String, Vec<u8>)>,
 }
 
 impl Book {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { sheets: Vec::new(), strings: None, workbook_properties: String::new(), parts: Vec::new() }
     }
 
     /// A workbook with a right cover, and rows in the table of loads.
-    pub fn of_loads(rows: &[String]) -> Self {
+    pub(crate) fn of_loads(rows: &[String]) -> Self {
         let cover = cover(&["t:loads", "t:2.1", "t:R-1", "t:ACC-1"]);
         Self::new().sheet("Cover", &cover).sheet("Loads", &format!("{}{}", headers(1), rows.concat()))
     }
 
-    pub fn sheet(self, name: &str, rows: &str) -> Self {
+    pub(crate) fn sheet(self, name: &str, rows: &str) -> Self {
         self.sheet_with(name, rows, "")
     }
 
     /// A sheet with something behind its rows.
-    pub fn sheet_with(mut self, name: &str, rows: &str, behind: &str) -> Self {
+    pub(crate) fn sheet_with(mut self, name: &str, rows: &str, behind: &str) -> Self {
         self.sheets.push((name.into(), rows.into(), behind.into()));
         self
     }
 
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
         let mut parts = self.package();
         for (name, bytes) in &self.parts {
@@ -128,11 +128,11 @@ impl Book {
         parts.into_iter().map(|(name, text)| (name, text.into_bytes())).collect()
     }
 
-    pub fn assess(&self) -> (Assessment, Vec<StagedRow>) {
+    pub(crate) fn assess(&self) -> (Assessment, Vec<StagedRow>) {
         self.assess_by(&template())
     }
 
-    pub fn assess_by(&self, template: &Template) -> (Assessment, Vec<StagedRow>) {
+    pub(crate) fn assess_by(&self, template: &Template) -> (Assessment, Vec<StagedRow>) {
         let mut rows = Vec::new();
         let assessment =
             assess(template, (&scope(), TODAY), &mut Cursor::new(self.bytes()), &mut rows).unwrap();
@@ -147,7 +147,7 @@ const PACKAGE: &str = "http://schemas.openxmlformats.org/package/2006/relationsh
 const STYLES: &str = r#"<styleSheet xmlns="MAIN"><numFmts count="1"><numFmt numFmtId="170" formatCode="dd\.mm\.yyyy;@"/></numFmts><fonts count="1"><font><sz val="11"/></font></fonts><fills count="1"><fill><patternFill patternType="none"/></fill></fills><borders count="1"><border/></borders><cellXfs count="5"><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="10"/><xf numFmtId="21"/><xf numFmtId="170"/></cellXfs></styleSheet>"#;
 
 /// A cover with the values of the single cells.
-pub fn cover(values: &[&str]) -> String {
+pub(crate) fn cover(values: &[&str]) -> String {
     let names = ["TEMPLATE", "VERSION", "REGISTRATION", "ACCREDITATION"];
     (2..)
         .zip(names.iter().zip(values))
@@ -156,7 +156,7 @@ pub fn cover(values: &[&str]) -> String {
 }
 
 /// The header row of the table of loads; its first column is B, of which the marker is A.
-pub fn headers(number: u32) -> String {
+pub(crate) fn headers(number: u32) -> String {
     let names = [
         "t:__T_TABLE_LOADS",
         "t:__T_SKIP",
@@ -175,12 +175,12 @@ pub fn headers(number: u32) -> String {
 }
 
 /// A row of loads: what is behind marker and skip column.
-pub fn load(number: u32, cells: &[&str]) -> String {
+pub(crate) fn load(number: u32, cells: &[&str]) -> String {
     row(number, &[&["", ""], cells].concat())
 }
 
 /// A right load with this id.
-pub fn right(number: u32, id: u32) -> String {
+pub(crate) fn right(number: u32, id: u32) -> String {
     load(
         number,
         &[
@@ -200,7 +200,7 @@ pub fn right(number: u32, id: u32) -> String {
 
 /// A row from column A on. `t:` is a text, `n:` a number, `d:` a date, `p:` a percentage, `b:` a truth, `e:` an error, `s:` a shared text,
 /// `f:` a formula with its result, `F:` one without, `x:` markup of a cell's inside.
-pub fn row(number: u32, cells: &[&str]) -> String {
+pub(crate) fn row(number: u32, cells: &[&str]) -> String {
     let cells: String =
         ('A'..='Z').zip(cells).map(|(letter, cell)| one(&format!("{letter}{number}"), cell)).collect();
     format!("<row r=\"{number}\">{cells}</row>")
@@ -229,12 +229,12 @@ fn one(at: &str, cell: &str) -> String {
 }
 
 /// Code and cell of every problem.
-pub fn told(problems: &[Problem]) -> Vec<String> {
+pub(crate) fn told(problems: &[Problem]) -> Vec<String> {
     problems.iter().map(|each| format!("{} {}", each.code, each.cell.as_deref().unwrap_or("-"))).collect()
 }
 
 /// The value of a column in a staged row.
-pub fn value(row: &StagedRow, column: &str) -> Option<String> {
+pub(crate) fn value(row: &StagedRow, column: &str) -> Option<String> {
     let values: std::collections::BTreeMap<String, String> = serde_json::from_str(&row.values).unwrap();
     values.get(column).cloned()
 }
