@@ -3,7 +3,7 @@
 //! Guarantees: it is marked off the async threads, no more at once than are read at once, and whole before its first byte is sent.
 //! Does not do: change the workbook that was brought.
 
-use std::io;
+use std::io::{self, Write as _};
 
 use ledger::LedgerError;
 use ledger::logs::{LogSource, SummaryLog};
@@ -50,10 +50,15 @@ pub async fn marked(app: &App, log: &SummaryLog) -> Result<Spooled, MarkingError
     let (mut out, mut sent) = pipe();
     let marking = tokio::task::spawn_blocking(move || {
         let mut reader = original.reader()?;
-        match mark_workbook(&mut reader, &problems, &mut out) {
-            Ok(()) => out.end(Ok(())),
+        // A package is written back and forth. It is about as large as the upload, which the template limits.
+        let mut whole = io::Cursor::new(Vec::new());
+        match mark_workbook(&mut reader, &problems, &mut whole) {
+            Ok(()) => {
+                let sent = out.write_all(whole.get_ref());
+                out.end(sent);
+            }
             Err(MarkError::Workbook(why)) => return Err(MarkingError::Unmarkable(why)),
-            Err(cause @ MarkError::Write(_)) => out.end(Err(io::Error::other(cause))),
+            Err(cause @ (MarkError::Read(_) | MarkError::Write(_))) => out.end(Err(io::Error::other(cause))),
         }
         Ok(())
     });

@@ -40,6 +40,7 @@ mod sequences;
 mod sessions;
 mod sharing;
 mod submission_matrix;
+mod submitting;
 mod support;
 mod together;
 mod traces;
