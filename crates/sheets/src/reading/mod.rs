@@ -9,13 +9,37 @@
 //! higher ones, which may only follow from it. Faults of the file are problems; only faults of ours are errors.
 //! Does not do: comparing with earlier submissions (level 4).
 
+mod cells;
+mod collector;
+mod container;
+mod fault;
+mod found;
+mod keys;
+mod metas;
+mod rows;
+mod scan;
+mod sheet;
+mod strings;
+mod values;
+
 use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 
 use jiff::civil::Date;
 use model::submissions::{Problem, StagedRow};
 
-use crate::{Decimal, ScopeFacts, Template};
+use crate::{Decimal, Place, Presence, ScopeFacts, Template, code};
+use cells::SheetReader;
+use rows::RowReader;
+use sheet::{Findings, Sheet};
+use strings::Strings;
+use values::Workbook;
+
+pub(crate) use cells::{cell_of, letters};
+pub(crate) use container::{Container, Relation};
+pub(crate) use fault::Fault;
+pub(crate) use scan::{Token, unescape};
+pub(crate) use values::typed_text;
 
 /// Where rows go, in the order of the workbook.
 pub trait Sink {
@@ -126,6 +150,69 @@ pub fn assess(
     workbook: &mut (impl Read + Seek),
     sink: &mut dyn Sink,
 ) -> Result<Assessment, Unreadable> {
-    let _ = (template, scope, today, workbook, sink);
-    Err(Unreadable::Cancelled)
+    let choices = values::choices(template);
+    let mut reader = RowReader::new(template, (scope, today), &choices, sink);
+    let mut findings = Findings {
+        tables: template.tables.iter().map(|_| None).collect(),
+        metas: template.meta.iter().map(|_| None).collect(),
+    };
+    let mut assessment = Assessment::default();
+    match read_sheets(&mut reader, &mut findings, workbook) {
+        Ok(()) => {
+            tell_missing_tables(&mut reader, &findings);
+            assessment.meta = metas::check(template, (scope, today), &findings.metas, &mut reader.problems);
+        }
+        Err(fault) => tell_fault(&mut reader, fault)?,
+    }
+    let tables = template.tables.iter().zip(&findings.tables);
+    assessment.tables = tables.filter_map(|(table, found)| Some(found.as_ref()?.described(table))).collect();
+    reader.problems.into_assessment(&mut assessment);
+    Ok(assessment)
+}
+
+fn read_sheets(
+    reader: &mut RowReader<'_>,
+    findings: &mut Findings,
+    workbook: &mut (impl Read + Seek),
+) -> Result<(), Fault> {
+    let limits = &reader.template.limits;
+    let mut container = Container::open(workbook, limits)?;
+    let day_styles = container.day_styles()?;
+    let prefix = &reader.template.marker_prefix;
+    let strings = Strings::read(&mut container, limits.shared_string_bytes, prefix)?;
+    let workbook = Workbook {
+        strings: &strings,
+        day_styles: &day_styles,
+        epoch: container.epoch,
+        today: reader.today,
+        cell_chars: usize::try_from(limits.cell_chars).unwrap_or(usize::MAX),
+    };
+    for part in container.sheets.clone() {
+        let scanner = container.scan(&part.part)?;
+        let mut sheet = Sheet { name: &part.name, workbook: &workbook, reader, findings };
+        let read = sheet.read(SheetReader::new(scanner, &strings));
+        read.map_err(|fault| container.explain(fault))?;
+    }
+    Ok(())
+}
+
+fn tell_missing_tables(reader: &mut RowReader<'_>, findings: &Findings) {
+    for (table, found) in reader.template.tables.iter().zip(&findings.tables) {
+        if found.is_none() && table.presence == Presence::Required {
+            let place = Place { sheet: Some(table.sheet.clone()), ..Place::default() };
+            reader.problems.add((code::TABLE_MISSING, 3), || (place, table.label.clone()));
+        }
+    }
+}
+
+/// Whose fault it is decides what it is: the file's is a problem, ours an error.
+fn tell_fault(reader: &mut RowReader<'_>, fault: Fault) -> Result<(), Unreadable> {
+    let (code, detail) = match fault {
+        Fault::Ours(cause) => return Err(cause),
+        Fault::Refused(code, detail) => (code, detail),
+        Fault::Broken(detail) => (code::FILE_BROKEN, detail),
+        Fault::Read(_) => (code::FILE_BROKEN, "a part cannot be unpacked".to_owned()),
+    };
+    reader.problems.add((code, 0), || (Place::default(), detail));
+    Ok(())
 }

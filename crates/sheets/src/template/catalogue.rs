@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use model::submissions::Severity;
 
+use super::Issue;
+use super::telling::FILLED;
 use super::walk::Walk;
-use super::{FILLED, Issue};
 
 macro_rules! codes {
     ($($name:ident = $severity:ident, $fixed:literal, $text:literal;)+) => {

@@ -4,6 +4,7 @@ use regex_lite::Regex;
 
 use super::walk::Walk;
 use super::{Column, ColumnKind, Template, check};
+use crate::reading::typed_text;
 use crate::{DayBound, Decimal, SCALE_MAX};
 
 /// The words for the kinds of columns.
@@ -67,6 +68,9 @@ pub(super) fn read(walk: Walk<'_>, template: &Template) -> Column {
         is_personal: walk.flag("personal_data"),
         example: walk.text("example"),
     };
+    if let Some(code) = column.example.as_ref().and_then(|example| typed_text(example, &column).err()) {
+        walk.note("example", format!("is not what the column takes: {code}"));
+    }
     walk.finish();
     column
 }

@@ -23,6 +23,9 @@ pub(super) fn read(walk: Walk<'_>, template: &Template) -> Table {
     {
         walk.note("sheet", "must be a name for a sheet: at most 31 characters, none of [ ] : * ? / \\");
     }
+    if sheet.eq_ignore_ascii_case("Lists") {
+        walk.note("sheet", "is where the lists of choices go; take another name");
+    }
     let table = Table {
         label: walk.text("label").unwrap_or_else(|| sheet.clone()),
         sheet,
