@@ -16,6 +16,7 @@ use crate::scopes::{
     AccreditationWish, DeadlineWish, How, Import, Imported, OrganisationWish, PER_REGISTRATION_MAX,
     RegistrationWish, ScopeWish, Writing,
 };
+use crate::trail::{ActsOf, ActsPage};
 
 fn on(text: &str) -> Date {
     day(text).unwrap()
@@ -209,6 +210,16 @@ pub async fn deadlines_are_set_moved_and_taken_away_and_that_is_written_down(des
     assert!(!desk.ledger.remove_deadline(&at, "Q2", &merge).await.unwrap());
     assert_eq!(desk.ledger.deadlines(&at).await.unwrap(), [q1]);
     let acts = acts(desk, "o1").await;
+    let page = ActsPage {
+        of: ActsOf::Organisation(at.organisation),
+        actor: None,
+        action: Some("deadline-removed".to_owned()),
+        since: None,
+        until: None,
+        after: None,
+        limit: 10,
+    };
+    assert_eq!(desk.ledger.find_acts(&page).await.unwrap().len(), 1);
     assert_eq!(acts[2..], ["deadline-set", "deadline-set", "deadline-changed", "deadline-removed"]);
     desk.expect_consistent().await;
 }

@@ -88,6 +88,7 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(comparisons::compare_contents))
         .routes(routes!(audit::list_document_acts))
         .routes(routes!(audit::list_company_acts))
+        .routes(routes!(audit::list_organisation_acts))
         .routes(routes!(audit::show_receipt))
         .routes(routes!(shares::list_shares, shares::create_share))
         .routes(routes!(shares::revoke_share))
