@@ -18,7 +18,7 @@ use crate::app::App;
 /// Rounds of appending before we take it for a fault of ours.
 const ROUNDS_MAX: u32 = 3;
 /// The warning that asks whoever submits.
-const ASKS: &str = sheets::code::ROWS_SEEM_SHIFTED;
+pub const ASKS: &str = sheets::code::ROWS_SEEM_SHIFTED;
 
 /// Somebody confirms a preview.
 #[derive(Debug, Clone)]

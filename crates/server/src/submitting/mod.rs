@@ -30,7 +30,7 @@ use vault::VaultError;
 
 use crate::incoming::{StoreError, UploadError};
 
-pub use applying::{Confirmation, Confirmed, confirm};
+pub use applying::{ASKS, Confirmation, Confirmed, confirm};
 pub use bringing::{Stored, put_bytes, upload_stored};
 pub use grounds::Grounds;
 pub use uploading::{Bringing, Upload, undo, upload, upload_content};
