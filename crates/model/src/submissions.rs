@@ -63,7 +63,7 @@ impl LogState {
             (self, next),
             (Preprocessing, Validating | Invalid | Superseded | ValidationFailed)
                 | (Validating, Validated | Invalid | Superseded | ValidationFailed)
-                | (Validated, Submitting | Superseded)
+                | (Validated, Validating | Submitting | Superseded)
                 | (Submitting, Submitted | Validated)
         )
     }
@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_transitions_is_the_seeds_diagram_and_our_two_ways_back() {
+    fn the_table_of_transitions_is_the_seeds_diagram_and_our_ways_back() {
         let happening: Vec<String> = LogState::ALL
             .iter()
             .flat_map(|(from, _)| LogState::ALL.iter().map(move |(to, _)| (*from, *to)))
@@ -287,6 +287,7 @@ mod tests {
                 "validating -> invalid",
                 "validating -> superseded",
                 "validating -> validation_failed",
+                "validated -> validating",
                 "validated -> submitting",
                 "validated -> superseded",
                 "submitting -> validated",

@@ -313,11 +313,15 @@ fn take_up(connection: &Connection, wish: &TakeUp) -> Result<Option<Run>> {
 }
 
 fn begin_validation(connection: &Connection, run: &Run, at: Timestamp) -> Result<()> {
-    let worked = of_run(connection, run, &[LogState::Preprocessing, LogState::Validating])?;
+    let states = [LogState::Preprocessing, LogState::Validating, LogState::Validated];
+    let worked = of_run(connection, run, &states)?;
     connection
-        .prepare_cached("UPDATE summary_logs SET state = 'validating', reason = NULL WHERE number = ?1")?
+        .prepare_cached(
+            "UPDATE summary_logs SET state = 'validating', reason = NULL, basis = NULL, created = NULL, updated = NULL,
+             unchanged = NULL, removed = NULL, validated_ms = NULL WHERE number = ?1",
+        )?
         .execute([worked.log])?;
-    if worked.state == LogState::Preprocessing {
+    if worked.state != LogState::Validating {
         connection
             .prepare_cached("UPDATE summary_logs SET attempts = 1 WHERE number = ?1")?
             .execute([worked.log])?;

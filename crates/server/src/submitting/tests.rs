@@ -21,7 +21,7 @@ use steps::{Aftermath, Faults, Moment};
 
 use super::applying::apply;
 use super::working::look;
-use super::{ASKS, Confirmation, Confirmed, SubmissionError, Upload, confirm, upload};
+use super::{ASKS, Confirmation, Confirmed, SubmissionError, Upload, confirm, undo, upload};
 use crate::app::App;
 use crate::testing::{Workbench, author};
 
@@ -69,6 +69,12 @@ async fn registered() -> Workbench {
     registered_with(TEMPLATE).await
 }
 
+/// The same, where previews stand side by side and rows may be missing or not.
+async fn registered_in_parallel(removed: &str) -> Workbench {
+    let text = TEMPLATE.replace("\"one-active\"", "\"parallel\"");
+    registered_with(&text.replace("\"fatal\"", &format!("\"{removed}\""))).await
+}
+
 async fn registered_with(template: &str) -> Workbench {
     let bench = Workbench::new().await;
     let (by, at) = (author("ops"), bench.process().now());
@@ -93,15 +99,19 @@ async fn registered_with(template: &str) -> Workbench {
     bench
 }
 
-async fn bring(app: &Arc<App>, id: &str, rows: &[Row]) -> Result<SummaryLog, SubmissionError> {
-    let new = Upload {
+fn new_upload(id: &str) -> Upload {
+    Upload {
         id: log_id(id),
         scope: scope(),
         accreditation: None,
         name: "loads.xlsx".to_owned(),
         upload: None,
         who: author("sue"),
-    };
+    }
+}
+
+async fn bring(app: &Arc<App>, id: &str, rows: &[Row]) -> Result<SummaryLog, SubmissionError> {
+    let new = new_upload(id);
     let bytes = workbook(rows);
     let brought =
         upload(app, new, futures_util::stream::once(async move { Ok::<_, Infallible>(bytes) })).await;
@@ -342,6 +352,47 @@ async fn behaviour_9_a_submission_nobody_works_on_is_taken_up() {
 
     let log = summary_log(&bench, "log").await;
     assert_eq!((log.state, log.commit.map(|(number, _)| number)), (LogState::Submitted, Some(1)));
+}
+
+#[tokio::test]
+async fn a_preview_that_lacks_records_by_now_becomes_invalid() {
+    let bench = registered_in_parallel("fatal").await;
+    let app = bench.process();
+    bring(&app, "one", &first()).await.unwrap();
+    bring(&app, "two", &[row(1002, "East", "3")]).await.unwrap();
+    submit(&app, "one").await.unwrap();
+
+    let stale = submit(&app, "two").await;
+
+    assert!(matches!(stale, Err(SubmissionError::Stale)), "{stale:?}");
+    let log = summary_log(&bench, "two").await;
+    assert_eq!((log.state, log.problems.fatal), (LogState::Invalid, 2), "its rows 1000 and 1001 are missing");
+    let refused = submit(&app, "two").await;
+    assert!(matches!(refused, Err(SubmissionError::NotValidated { .. })), "{refused:?}");
+    assert_eq!(bench.ledger.commits(&scope(), None, 100).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_undoing_leaves_what_others_changed_after_its_preview() {
+    let bench = registered_in_parallel("ignore").await;
+    let app = bench.process();
+    play(&app, "first", &first()).await;
+    undo(&app, new_upload("undoing"), 1).await.unwrap();
+    quiet(&app).await;
+    assert_eq!(summary_log(&bench, "undoing").await.stats.unwrap().removed, 2);
+    play(&app, "second", &second()).await;
+
+    let stale = submit(&app, "undoing").await;
+    let preview = summary_log(&bench, "undoing").await;
+    submit(&app, "undoing").await.unwrap();
+
+    assert!(matches!(stale, Err(SubmissionError::Stale)), "{stale:?}");
+    assert_eq!(preview.stats.map(|stats| stats.changes()), Some(1), "{preview:?}");
+    let page = RecordsPage::of(&scope(), 500);
+    let records = bench.ledger.find_by_registration(&page).await.unwrap();
+    let left: Vec<(&str, u64)> =
+        records.iter().map(|record| (record.key.key.as_str(), record.sequence)).collect();
+    assert_eq!(left, [("1000", 2), ("1002", 2)], "1001 is as it was before; nobody touched the others");
 }
 
 #[tokio::test]
