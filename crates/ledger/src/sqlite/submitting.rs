@@ -19,8 +19,9 @@ use crate::documents::Author;
 use crate::logs::{CHUNK_MAX, Run, Submission, SubmissionReceipt, SubmitAnswer, SubmitWish};
 use crate::{LedgerError, Result};
 
-/// An operator's act is done within this time, or somebody else may finish it.
-const RELEASE_TIME: SignedDuration = SignedDuration::from_mins(1);
+/// An operator's act is done within this time, or the log is taken up again: a process that ends in between leaves no scope stuck
+/// for a minute.
+const RELEASE_TIME: SignedDuration = SignedDuration::from_secs(30);
 
 pub(super) fn begin(connection: &Connection, wish: &SubmitWish) -> Result<SubmitAnswer> {
     let load = || -> Result<_> {
