@@ -51,7 +51,7 @@ pub async fn confirm(
         log: id.clone(),
         who: confirmation.who.clone(),
         at: app.now(),
-        until: lease_from(app.now()),
+        until: lease_from(app),
     };
     let answer = app.ledger.begin_submission(&wish).await?;
     steps::reached("submission.begun");
@@ -129,6 +129,9 @@ async fn append(app: &App, log: &SummaryLog, run: &Run) -> Result<(), Submission
         app.ledger.append_versions(&appends).await?;
         steps::reached("submission.chunk");
         app.logs_moved.notify_waiters();
+        if !app.guards.versions_before_head {
+            return Ok(());
+        }
     }
 }
 
