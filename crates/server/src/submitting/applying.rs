@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ledger::documents::Author;
 use ledger::logs::{CHUNK_MAX, Run, Submission, SubmitWish, SummaryLog};
-use ledger::records::VersionAppends;
+use ledger::records::{Commit, VersionAppends};
 use model::submissions::{LogState, OnSubmit};
 use model::{Scope, SummaryLogId};
 
@@ -70,7 +70,7 @@ pub async fn confirm(
         OnSubmit::RefuseBusy => Err(SubmissionError::InProgress),
         OnSubmit::RefuseStale => {
             work_soon(app, id.clone());
-            Err(SubmissionError::Stale)
+            Err(SubmissionError::Stale { by: newest_commit(app, scope).await? })
         }
         OnSubmit::RefuseNotValidated => Err(SubmissionError::NotValidated { state: log.state }),
     }
@@ -135,9 +135,29 @@ async fn append(app: &App, log: &SummaryLog, run: &Run) -> Result<(), Submission
     }
 }
 
+/// Who submitted last, for those who come too late.
+async fn newest_commit(app: &App, scope: &Scope) -> Result<Option<Box<Commit>>, SubmissionError> {
+    Ok(app.ledger.commits(scope, None, 1).await?.pop().map(Box::new))
+}
+
+/// Whose submission made a preview out of date.
+pub(crate) fn told_of(by: Option<&Commit>) -> String {
+    by.map_or_else(
+        || "The records changed since the preview.".to_owned(),
+        |by| {
+            let time = by.at.strftime("%Y-%m-%d %H:%M:%S UTC");
+            format!(
+                "The records changed since the preview: {} made submission {} at {time}.",
+                by.by.name, by.sequence
+            )
+        },
+    )
+}
+
 async fn go_back(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Result<(), SubmissionError> {
-    let reason = "The records changed since the preview. Look at the new preview and confirm it again.";
-    app.ledger.return_to_validated(run, reason, app.now()).await?;
+    let told = told_of(newest_commit(app, &log.scope).await?.as_deref());
+    let reason = format!("{told} Look at the new preview and confirm it again.");
+    app.ledger.return_to_validated(run, &reason, app.now()).await?;
     work_soon(app, log.id.clone());
     Ok(())
 }

@@ -364,7 +364,7 @@ async fn a_preview_that_lacks_records_by_now_becomes_invalid() {
 
     let stale = submit(&app, "two").await;
 
-    assert!(matches!(stale, Err(SubmissionError::Stale)), "{stale:?}");
+    assert!(matches!(stale, Err(SubmissionError::Stale { .. })), "{stale:?}");
     let log = summary_log(&bench, "two").await;
     assert_eq!((log.state, log.problems.fatal), (LogState::Invalid, 2), "its rows 1000 and 1001 are missing");
     let refused = submit(&app, "two").await;
@@ -386,7 +386,7 @@ async fn an_undoing_leaves_what_others_changed_after_its_preview() {
     let preview = summary_log(&bench, "undoing").await;
     submit(&app, "undoing").await.unwrap();
 
-    assert!(matches!(stale, Err(SubmissionError::Stale)), "{stale:?}");
+    assert!(matches!(stale, Err(SubmissionError::Stale { .. })), "{stale:?}");
     assert_eq!(preview.stats.map(|stats| stats.changes()), Some(1), "{preview:?}");
     let page = RecordsPage::of(&scope(), 500);
     let records = bench.ledger.find_by_registration(&page).await.unwrap();
