@@ -59,7 +59,8 @@ pub(crate) async fn run_short(plan: &Plan) -> Result<ExitCode> {
     let mild = plan.under(|conditions| conditions.weather = Weather::Mild);
     table.play("(all guards)", Plan { kills: SHORT_KILLS, ..mild.clone() }).await?;
     let power_loss = mild.under(|conditions| conditions.disk = DiskKind::PowerLoss);
-    let power_loss = Plan { kills: SHORT_POWER_LOSS_KILLS, ..power_loss };
+    let folder = plan.folder.join("power-loss");
+    let power_loss = Plan { kills: SHORT_POWER_LOSS_KILLS, folder, ..power_loss };
     table.play("(all guards, power loss)", power_loss).await?;
     for mutant in SHORT_MUTANTS {
         table.play(mutant, of_mutant(plan, mutant)).await?;
