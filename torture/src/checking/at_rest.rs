@@ -260,6 +260,21 @@ impl Evidence {
         };
         kept.key.as_ref().is_some_and(|key| self.facts.continued_keys.contains(key) || is_late(key))
             || self.ledger.kept.iter().any(was_damaged)
+            || self.is_built_twice(kept)
+    }
+
+    /// Somebody came back while the final save was being built, and left before it was there: the server builds two that name the same
+    /// second, and which of them arrives first says nothing. Both are kept.
+    fn is_built_twice(&self, kept: &KeptRow) -> bool {
+        let names =
+            |content: &ContentRow| content.identity.as_ref().and_then(|(_, _, last_save_ms)| *last_save_ms);
+        kept.reason == "older-session"
+            && kept.last_save_ms.is_some()
+            && self
+                .ledger
+                .contents
+                .iter()
+                .any(|content| content.key == kept.key && names(content) == kept.last_save_ms)
     }
 
     /// One version or checkpoint per save, however often it was delivered or found again.

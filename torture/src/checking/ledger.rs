@@ -41,6 +41,8 @@ pub(crate) struct KeptRow {
     pub(crate) reason: String,
     pub(crate) sha256: String,
     pub(crate) key: Option<String>,
+    /// `lastsave` of the callback that brought it.
+    pub(crate) last_save_ms: Option<i64>,
 }
 
 /// A document.
@@ -71,7 +73,8 @@ const CONTENTS: &str =
     FROM contents c LEFT JOIN inbox i ON i.number = c.inbox ORDER BY c.document, c.version, c.checkpoint";
 
 const KEPT: &str =
-    "SELECT number, document, kind, reason, lower(hex(digest)) AS sha256, key FROM kept ORDER BY number";
+    "SELECT k.number, k.document, k.kind, k.reason, lower(hex(k.digest)) AS sha256, k.key, i.last_save_ms
+    FROM kept k LEFT JOIN inbox i ON i.number = k.inbox ORDER BY k.number";
 
 const DOCUMENTS: &str =
     "SELECT id, name, lower(hex(head_digest)) AS sha256, published_version IS NOT NULL AS is_published
@@ -196,6 +199,7 @@ fn kept(row: &Row<'_>) -> rusqlite::Result<KeptRow> {
         reason: row.get("reason")?,
         sha256: row.get("sha256")?,
         key: row.get("key")?,
+        last_save_ms: row.get("last_save_ms")?,
     })
 }
 
