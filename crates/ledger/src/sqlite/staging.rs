@@ -25,15 +25,16 @@ const LEFT_MAX: usize = 100;
 
 #[async_trait]
 impl Staging for SqliteLedger {
-    async fn stage_rows(&self, run: &Run, rows: &[StagedRow]) -> Result<Vec<Duplicate>> {
+    async fn stage_rows(&self, run: &Run, mut rows: Vec<StagedRow>) -> Result<Vec<Duplicate>> {
         let mut duplicates = Vec::new();
-        for chunk in rows.chunks(CHUNK_MAX) {
-            let (looked, chunk) = (run.clone(), chunk.to_vec());
+        while !rows.is_empty() {
+            let rest = rows.split_off(rows.len().min(CHUNK_MAX));
+            let (looked, chunk) = (run.clone(), std::mem::replace(&mut rows, rest));
             let (compared, rows) =
                 self.read(move |connection| compare_rows(connection, &looked, chunk)).await?;
             let run = run.clone();
             duplicates.extend(
-                self.write(move |connection, _| {
+                self.write_ahead(move |connection| {
                     let worked = of_run(connection, &run, &[LogState::Validating])?;
                     insert_rows(connection, &worked, (compared, &rows))
                 })
@@ -82,7 +83,7 @@ impl Staging for SqliteLedger {
             staged.left_keys.extend(page.staged.left_keys.into_iter().take(room));
             after = last;
             let run = run.clone();
-            self.write(move |connection, _| {
+            self.write_ahead(move |connection| {
                 let worked = of_run(connection, &run, &[LogState::Validating])?;
                 insert_rows(connection, &worked, (page.compared, &page.rows)).map(drop)
             })
