@@ -11,7 +11,7 @@ use crate::run::{Plan, run};
 use crate::world::{DiskKind, Weather};
 
 /// A mutant that lives longer than this many kills is not caught.
-const KILLS_MAX: u64 = 60;
+const KILLS_MAX: u64 = 200;
 /// What CI plays.
 const SHORT_KILLS: u64 = 25;
 const SHORT_POWER_LOSS_KILLS: u64 = 10;

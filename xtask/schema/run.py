@@ -152,7 +152,7 @@ class Stage:
         wish = {"name": "expendable", "role": "viewer", "companies": ["acme"]}
         tokens = [self.ask("POST", "/api/v1/tokens", wish)["details"]["number"] for _ in range(5)]
         heads = [f'"{self.ask("GET", f"/api/v1/documents/{each}")["sha256"]}"' for each in documents]
-        return self.invite(expendable[:5]) | {
+        return self.invite(expendable[:5]) | self.register() | {
             "company": ["acme"],
             "limited": ["limited"],
             "project": ["plans"],
@@ -165,6 +165,24 @@ class Stage:
             "kept": kept,
             "orphan": orphans,
             "token": tokens,
+        }
+
+    def register(self):
+        """Somebody who hands in, and what by."""
+        organisation = "/api/v1/organisations/o1"
+        template = pathlib.Path(__file__).parents[2] / "crates/sheets/templates/waste-records.toml"
+        self.ask("POST", "/api/v1/templates", template.read_bytes())
+        self.ask("PUT", organisation, {"name": "One"})
+        self.ask("PUT", organisation + "/registrations/r1", {"number": "R/1", "template": "waste-records"})
+        self.ask("PUT", organisation + "/registrations/r1/accreditations/a1", {"from": "2026-01-01"})
+        self.ask("PUT", organisation + "/registrations/r1/deadlines/Q1", {"due": "2026-04-28"})
+        return {
+            "organisation": ["o1"],
+            "registration": ["r1"],
+            "accreditation": ["a1"],
+            "period": ["Q1", "2026 Q2"],
+            "template": ["waste-records"],
+            "template_version": ["2.1"],
         }
 
     def invite(self, expendable):

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use model::audit::Entry;
-use model::{CompanyId, Digest, DocumentId, Label};
+use model::{CompanyId, Digest, DocumentId, Label, OrganisationId};
 
 use crate::Result;
 use crate::documents::Content;
@@ -15,7 +15,7 @@ pub trait Trail: Send + Sync {
     async fn audit(&self, chain: &str, after: u64, limit: u32) -> Result<Vec<(Entry, Digest)>>;
     /// The chains of a company, or all of them, in order, from the one after `after`. Chains of companies are among them.
     async fn chains(&self, company: Option<&CompanyId>, after: &str, limit: u32) -> Result<Vec<String>>;
-    /// A page of entries that were asked for: of a document in their order, of a company by time.
+    /// A page of entries that were asked for: of a document or organisation in their order, of a company by time.
     async fn find_acts(&self, page: &ActsPage) -> Result<Vec<(Entry, Digest)>>;
     /// Writes the heads of chains that moved into the chain of their company, for companies that have waited long enough.
     /// A bounded number of them: to be repeated until nothing is left.
@@ -41,6 +41,8 @@ pub enum ActsOf {
     Document(DocumentId),
     /// In this company, on all its documents.
     Company(CompanyId),
+    /// About this organisation, its registrations and what it hands in.
+    Organisation(OrganisationId),
 }
 
 /// Which acts to list.

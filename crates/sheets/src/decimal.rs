@@ -105,18 +105,18 @@ impl Decimal {
     }
 
     /// The sum, if it fits.
-    pub fn add(self, other: Self) -> Option<Self> {
+    pub fn plus(self, other: Self) -> Option<Self> {
         let (mine, others, scale) = self.aligned(other)?;
         Some(Self { mantissa: mine.checked_add(others)?, scale }.lowest())
     }
 
     /// The difference, if it fits.
-    pub fn subtract(self, other: Self) -> Option<Self> {
-        self.add(other.negated())
+    pub fn minus(self, other: Self) -> Option<Self> {
+        self.plus(other.negated())
     }
 
     /// The product, if it fits.
-    pub fn multiply(self, other: Self) -> Option<Self> {
+    pub fn times(self, other: Self) -> Option<Self> {
         let mantissa = self.mantissa.checked_mul(other.mantissa)?;
         let product = Self { mantissa, scale: self.scale.checked_add(other.scale)? }.lowest();
         (product.scale <= 2 * SCALE_MAX).then_some(product)
@@ -312,8 +312,8 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_no_result() {
         let large = number("9999999999999999999999999999");
-        assert_eq!(large.multiply(large), None);
-        assert!(large.add(Decimal::whole(1)).is_some());
+        assert_eq!(large.times(large), None);
+        assert!(large.plus(Decimal::whole(1)).is_some());
         assert!(large > number("0.000000000000000001"));
     }
 
@@ -321,9 +321,9 @@ mod tests {
         #[test]
         fn arithmetic_is_that_of_whole_numbers(a in -1_000_000_000_i64..1_000_000_000, b in -1_000_000_000_i64..1_000_000_000) {
             let thousandths = |n: i64| Decimal::of(i128::from(n), -3).unwrap();
-            prop_assert_eq!(thousandths(a).add(thousandths(b)), Some(thousandths(a + b)));
-            prop_assert_eq!(thousandths(a).subtract(thousandths(b)), Some(thousandths(a - b)));
-            prop_assert_eq!(thousandths(a).multiply(thousandths(b)), Decimal::of(i128::from(a) * i128::from(b), -6));
+            prop_assert_eq!(thousandths(a).plus(thousandths(b)), Some(thousandths(a + b)));
+            prop_assert_eq!(thousandths(a).minus(thousandths(b)), Some(thousandths(a - b)));
+            prop_assert_eq!(thousandths(a).times(thousandths(b)), Decimal::of(i128::from(a) * i128::from(b), -6));
             prop_assert_eq!(thousandths(a).cmp(&thousandths(b)), a.cmp(&b));
         }
 

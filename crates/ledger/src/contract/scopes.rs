@@ -16,6 +16,7 @@ use crate::scopes::{
     AccreditationWish, DeadlineWish, How, Import, Imported, OrganisationWish, PER_REGISTRATION_MAX,
     RegistrationWish, ScopeWish, Writing,
 };
+use crate::trail::{ActsOf, ActsPage};
 
 fn on(text: &str) -> Date {
     day(text).unwrap()
@@ -209,12 +210,22 @@ pub async fn deadlines_are_set_moved_and_taken_away_and_that_is_written_down(des
     assert!(!desk.ledger.remove_deadline(&at, "Q2", &merge).await.unwrap());
     assert_eq!(desk.ledger.deadlines(&at).await.unwrap(), [q1]);
     let acts = acts(desk, "o1").await;
+    let page = ActsPage {
+        of: ActsOf::Organisation(at.organisation),
+        actor: None,
+        action: Some("deadline-removed".to_owned()),
+        since: None,
+        until: None,
+        after: None,
+        limit: 10,
+    };
+    assert_eq!(desk.ledger.find_acts(&page).await.unwrap().len(), 1);
     assert_eq!(acts[2..], ["deadline-set", "deadline-set", "deadline-changed", "deadline-removed"]);
     desk.expect_consistent().await;
 }
 
-fn import(desk: &Desk, is_rehearsal: bool) -> Import {
-    Import { is_rehearsal, by: author("ops"), at: desk.now() }
+fn import(desk: &Desk) -> Import {
+    Import { is_rehearsal: false, by: author("ops"), at: desk.now() }
 }
 
 fn file() -> Vec<(u32, ScopeWish)> {
@@ -227,12 +238,13 @@ fn file() -> Vec<(u32, ScopeWish)> {
 }
 
 pub async fn an_import_writes_all_once_and_leaves_what_it_does_not_name(desk: &Desk) {
-    let rehearsed = desk.ledger.import_scopes(&file(), &import(desk, true)).await.unwrap();
+    let rehearsed =
+        desk.ledger.import_scopes(&file(), &Import { is_rehearsal: true, ..import(desk) }).await.unwrap();
     let nothing_yet = desk.ledger.organisations(None, 10).await.unwrap();
-    let imported = desk.ledger.import_scopes(&file(), &import(desk, false)).await.unwrap();
-    let again = desk.ledger.import_scopes(&file(), &import(desk, false)).await.unwrap();
+    let imported = desk.ledger.import_scopes(&file(), &import(desk)).await.unwrap();
+    let again = desk.ledger.import_scopes(&file(), &import(desk)).await.unwrap();
     let numbered = [(2, ScopeWish::Organisation(organisation("o1", None, Some("50001"))))];
-    let changed = desk.ledger.import_scopes(&numbered, &import(desk, false)).await.unwrap();
+    let changed = desk.ledger.import_scopes(&numbered, &import(desk)).await.unwrap();
 
     assert_eq!(nothing_yet, [], "a rehearsal leaves nothing");
     assert_eq!(rehearsed, Imported { created: 4, ..Imported::default() });
@@ -260,7 +272,7 @@ pub async fn an_import_with_one_wrong_line_writes_nothing_and_tells_all_of_them(
     let unknown = RegistrationWish { template, ..registration("o1", "r3", None) };
     wishes.push((6, ScopeWish::Registration(unknown)));
 
-    let refused = desk.ledger.import_scopes(&wishes, &import(desk, false)).await.unwrap().refused;
+    let refused = desk.ledger.import_scopes(&wishes, &import(desk)).await.unwrap().refused;
 
     assert_eq!(refused.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [4, 5, 6]);
     for ((_, words), expected) in refused.iter().zip(["`nobody`", "`R/1`", "`nothing`"]) {
@@ -278,8 +290,8 @@ pub async fn a_registration_has_no_more_deadlines_than_are_listed(desk: &Desk) {
         .map(|number| (number, ScopeWish::Deadline(deadline(&format!("P{number}"), None, "2026-04-28"))))
         .collect();
 
-    let refused = desk.ledger.import_scopes(&wishes, &import(desk, false)).await.unwrap().refused;
-    let all_but_one = desk.ledger.import_scopes(&wishes[1..], &import(desk, false)).await.unwrap();
+    let refused = desk.ledger.import_scopes(&wishes, &import(desk)).await.unwrap().refused;
+    let all_but_one = desk.ledger.import_scopes(&wishes[1..], &import(desk)).await.unwrap();
 
     assert_eq!(refused.len(), 1);
     assert_eq!((all_but_one.created, all_but_one.refused.len()), (PER_REGISTRATION_MAX, 0));

@@ -1,7 +1,7 @@
 //! Finding entries of the audit trail on SQLite, and the check of all of it.
 
 use model::audit::Entry;
-use model::trail::{Checker, Flaw, Verdict, chain_of};
+use model::trail::{Checker, Flaw, Verdict, chain_of, chain_of_organisation};
 use model::{CompanyId, Digest, DocumentId, Label};
 use rusqlite::{Connection, Row, params};
 
@@ -50,23 +50,22 @@ pub(super) fn chains(
 
 pub(super) fn find(connection: &Connection, page: &ActsPage) -> Result<Vec<(Entry, Digest)>> {
     match &page.of {
-        ActsOf::Document(document) => of_document(connection, document, page),
+        ActsOf::Document(document) => of_chain(connection, document.as_str(), page),
+        ActsOf::Organisation(organisation) => {
+            of_chain(connection, &chain_of_organisation(organisation), page)
+        }
         ActsOf::Company(company) => of_company(connection, company, page),
     }
 }
 
-fn of_document(
-    connection: &Connection,
-    document: &DocumentId,
-    page: &ActsPage,
-) -> Result<Vec<(Entry, Digest)>> {
+fn of_chain(connection: &Connection, chain: &str, page: &ActsPage) -> Result<Vec<(Entry, Digest)>> {
     let mut query = connection.prepare_cached(
         "SELECT * FROM audit WHERE chain = ?1 AND (?2 IS NULL OR actor = ?2) AND (?3 IS NULL OR action = ?3)
          AND (?4 IS NULL OR at_ms >= ?4) AND (?5 IS NULL OR at_ms < ?5) AND sequence > ?6 ORDER BY sequence LIMIT ?7",
     )?;
     let (since, until) = (optional_ms(page.since), optional_ms(page.until));
     let after = page.after.as_ref().map_or(0, |after| asked(after.sequence));
-    let values = params![document.as_str(), page.actor, page.action, since, until, after, page.limit];
+    let values = params![chain, page.actor, page.action, since, until, after, page.limit];
     Ok(query.query_map(values, entry)?.collect::<rusqlite::Result<_>>()?)
 }
 

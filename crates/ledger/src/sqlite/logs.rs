@@ -430,7 +430,7 @@ mod tests {
 
     #[test]
     fn the_table_of_transitions_is_the_same_in_the_database() {
-        let schema = include_str!("../../migrations/sqlite/0011_submissions.sql");
+        let schema = include_str!("../../migrations/sqlite/0012_submissions.sql");
         for (from, from_word) in LogState::ALL {
             for (to, to_word) in LogState::ALL {
                 let pair = format!("'{from_word} -> {to_word}'");

@@ -33,7 +33,7 @@ pub(super) fn organisation(
     writing: &Writing,
 ) -> Result<(Organisation, Effect)> {
     let before = find_organisation(connection, &wish.id)?;
-    expect(writing.how, before.is_some(), || format!("organisation `{}`", wish.id))?;
+    expect(writing.how, before.as_ref(), || format!("organisation `{}`", wish.id))?;
     let was = before.as_ref();
     let after = Organisation {
         id: wish.id.clone(),
@@ -65,7 +65,7 @@ pub(super) fn registration(
     let scope = &wish.scope;
     require_organisation(connection, &scope.organisation)?;
     let before = find_registration(connection, scope)?;
-    expect(writing.how, before.is_some(), || format!("registration `{}`", scope.registration))?;
+    expect(writing.how, before.as_ref(), || format!("registration `{}`", scope.registration))?;
     let after = wished_registration(wish, before.as_ref(), writing)?;
     let effect = effect(before.as_ref(), &after);
     if effect == Effect::Unchanged {
@@ -132,7 +132,7 @@ pub(super) fn accreditation(
     let scope = &wish.scope;
     require_registration(connection, scope)?;
     let before = find_accreditation(connection, scope, &wish.id)?;
-    expect(writing.how, before.is_some(), || format!("accreditation `{}`", wish.id))?;
+    expect(writing.how, before.as_ref(), || format!("accreditation `{}`", wish.id))?;
     let after = wished_accreditation(wish, before.as_ref(), writing)?;
     let effect = effect(before.as_ref(), &after);
     if effect == Effect::Unchanged {
@@ -197,7 +197,7 @@ pub(super) fn deadline(
     let scope = &wish.scope;
     require_registration(connection, scope)?;
     let before = find_deadline(connection, scope, &wish.period)?;
-    expect(writing.how, before.is_some(), || format!("deadline `{}`", wish.period))?;
+    expect(writing.how, before.as_ref(), || format!("deadline `{}`", wish.period))?;
     let opens = chosen(writing.how, &wish.opens, before.as_ref().and_then(|was| was.opens).as_ref());
     if let Some(opens) = opens.filter(|opens| *opens > wish.due) {
         return Err(LedgerError::Reversed(Reversed(opens, wish.due)));
@@ -299,9 +299,9 @@ fn is_about_the_wish(error: &LedgerError) -> bool {
 }
 
 /// What is new must not be there.
-fn expect(how: How, is_there: bool, what: impl Fn() -> String) -> Result<()> {
+fn expect<T>(how: How, before: Option<&T>, what: impl Fn() -> String) -> Result<()> {
     match how {
-        How::Create if is_there => Err(LedgerError::AlreadyExists { what: what() }),
+        How::Create if before.is_some() => Err(LedgerError::AlreadyExists { what: what() }),
         How::Create | How::Put | How::Merge => Ok(()),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Guarantees: a second start continues where the first ended; Ctrl-C lets open editors save first.
 
+mod handing_in;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -59,11 +61,14 @@ pub(super) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let service = start_service(&folder, &mut ports).await?;
     remember(&folder, ports)?;
     bring_samples(&service.app).await.context("the sample documents could not be brought in")?;
-    print(&link(&service.app));
+    handing_in::bring(&service.app, &folder).await.context("the sample registration could not be made")?;
+    let token = token(&service.app);
+    print(&format!("{}sign-in?token={token}", service.app.config.server.public_url));
     tell(&format!(
         "\nOpen this link in a browser. The demo keeps its state in {}; Ctrl-C ends it.",
         folder.display()
     ));
+    tell(&handing_in::words(&service.app, &folder, &token));
     told_to_stop().await?;
     tell("Ending: open editors save first …");
     end(editor, service).await
@@ -219,14 +224,14 @@ fn samples() -> [(&'static str, &'static str, Bytes); 3] {
     ]
 }
 
-fn link(app: &App) -> String {
+/// Ann may do everything here.
+fn token(app: &App) -> String {
     let caller = Caller {
         id: "ann".to_owned(),
         name: "Ann Author".to_owned(),
         role: Role::Admin,
         companies: Companies::All,
-        organisations: Organisations::NONE,
+        organisations: Organisations::All,
     };
-    let token = sign_api_token(&app.config, &caller, app.now(), Duration::from_secs(24 * 60 * 60));
-    format!("{}sign-in?token={token}", app.config.server.public_url)
+    sign_api_token(&app.config, &caller, app.now(), Duration::from_secs(24 * 60 * 60))
 }

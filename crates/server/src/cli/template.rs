@@ -1,11 +1,11 @@
 //! `saveguard template`: check, begin, add, list and retire templates, and write the workbooks that people fill in.
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use clap::{Args, Subcommand};
 use ledger::templates::{Added, TemplateEntry, TemplateRetirement};
 use model::{TemplateId, TemplateVersion};
@@ -61,9 +61,9 @@ pub(super) enum Command {
 pub(super) struct WorkbookOf {
     /// The template: a file, or the id of one that was added (its newest version that is not retired).
     template: String,
-    /// Where the workbook is written. Nothing there is overwritten.
+    /// Where the workbook is written; nothing there is overwritten. Default: stdout.
     #[arg(long, short, value_name = "FILE.xlsx")]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// Fill in the numbers of this registration: ORGANISATION/REGISTRATION.
     #[arg(long = "for", value_name = "SCOPE")]
     scope: Option<String>,
@@ -203,12 +203,28 @@ async fn workbook(config: Config, wish: &WorkbookOf) -> anyhow::Result<ExitCode>
             return Ok(ExitCode::FAILURE);
         }
     };
-    let name = wish.output.display();
-    let out = File::create_new(&wish.output).with_context(|| format!("cannot write {name}"))?;
-    sheets::write_workbook(&template, &facts, BufWriter::new(out))
-        .with_context(|| format!("{name} is not whole"))?;
-    tell(&format!("{name} is a workbook of {} {}.", template.id, template.version));
+    write(&template, &facts, wish.output.as_deref())?;
+    tell(&format!("It is a workbook of {} {}.", template.id, template.version));
     Ok(ExitCode::SUCCESS)
+}
+
+fn write(template: &Template, facts: &ScopeFacts, output: Option<&Path>) -> anyhow::Result<()> {
+    let Some(file) = output else {
+        let stdout = std::io::stdout();
+        ensure!(
+            !stdout.is_terminal(),
+            "a workbook is nothing to read here: say where to, with --output or >"
+        );
+        return write_to(template, facts, BufWriter::new(stdout.lock()));
+    };
+    let name = file.display();
+    let out = File::create_new(file).with_context(|| format!("cannot write {name}"))?;
+    write_to(template, facts, BufWriter::new(out)).with_context(|| format!("{name} is not whole"))
+}
+
+fn write_to(template: &Template, facts: &ScopeFacts, mut out: impl Write) -> anyhow::Result<()> {
+    sheets::write_workbook(template, facts, &mut out)?;
+    Ok(out.flush()?)
 }
 
 async fn added_text(app: &App, id: &str) -> anyhow::Result<String> {

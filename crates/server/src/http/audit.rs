@@ -1,6 +1,6 @@
 //! The audit trail over HTTP: pages of entries for people, the whole of it as JSON lines, and receipts of saves.
 //!
-//! Guarantees: entries tell who did what from where, so only admins and regulators of the company read them; a receipt tells
+//! Guarantees: entries tell who did what from where, so only admins and regulators of the company or organisation read them; a receipt tells
 //! of one version to whoever may see it. An export that breaks off lacks its last line.
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ const JSON_LINES: &str = "application/jsonl";
 /// An entry of the audit trail.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ActView {
-    /// Its chain: a document's id, or `company:` and a company's.
+    /// Its chain: a document's id, `company:` and a company's, or `organisation:` and an organisation's.
     #[schema(example = "12345")]
     chain: String,
     /// Its number in the chain.
@@ -175,6 +175,21 @@ pub(super) async fn list_company_acts(
         return Ok(export(app, Wanted::Company(company)));
     }
     list(&app, query.page(ActsOf::Company(company))?).await
+}
+
+/// Who did what about an organisation, in order.
+#[utoipa::path(get, path = "/api/v1/organisations/{organisation}/audit", tag = "audit", security(("bearer" = [])),
+    params(("organisation" = String, Path), ActsQuery),
+    responses((status = 200, body = ActsView), (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(super) async fn list_organisation_acts(
+    State(app): State<Arc<App>>,
+    session: Session,
+    PathOf(organisation): PathOf<String>,
+    QueryOf(query): QueryOf<ActsQuery>,
+) -> Result<Response, Problem> {
+    let organisation = session.organisation(&app, &organisation, Permission::Audit).await?;
+    list(&app, query.page(ActsOf::Organisation(organisation.id))?).await
 }
 
 async fn list(app: &App, page: ActsPage) -> Result<Response, Problem> {

@@ -23,7 +23,7 @@ const ID: &str = "^[0-9a-zA-Z][0-9a-zA-Z._=-]{0,63}$";
 const VERSION: &str = r"^[1-9][0-9]{0,8}(\.[1-9][0-9]{0,8})?$";
 
 /// What a period may be called: `model::scopes::label`.
-const LABEL: &str = r"^[^\s\x00-\x1F\x7F-\x9F]([^\x00-\x1F\x7F-\x9F]{0,98}[^\s\x00-\x1F\x7F-\x9F])?$";
+const LABEL: &str = r"^[^\x00-\x1F\x7F-\x9F]{0,99}[^\s\x00-\x1F\x7F-\x9F]$";
 
 /// A problem that many operations may answer: status, name among the components, meaning.
 type Shared = (&'static str, &'static str, &'static str);

@@ -88,9 +88,42 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(comparisons::compare_contents))
         .routes(routes!(audit::list_document_acts))
         .routes(routes!(audit::list_company_acts))
+        .routes(routes!(audit::list_organisation_acts))
         .routes(routes!(audit::show_receipt))
         .routes(routes!(shares::list_shares, shares::create_share))
         .routes(routes!(shares::revoke_share))
+        .merge(submissions_api())
+        .routes(routes!(kept::list_kept))
+        .routes(routes!(kept::read_kept))
+        .routes(routes!(kept::list_orphans))
+        .routes(routes!(kept::read_orphan))
+        .routes(routes!(kept::dismiss_orphan))
+        .routes(routes!(operations::prune_now))
+        .routes(routes!(operations::list_lanes))
+        .routes(routes!(sessions::list_sessions))
+        .routes(routes!(operations::status))
+        .routes(routes!(drains::show_drain, drains::begin_drain))
+        .routes(routes!(webhooks::list_webhooks))
+        .routes(routes!(webhooks::retry_webhook))
+        .routes(routes!(submissions::list_on_their_way))
+        .routes(routes!(submissions::retry_submission))
+        .routes(routes!(submissions::release_submission))
+        .routes(routes!(operations::metrics))
+        // Those of whoever has a share link: its token is in the path.
+        .routes(routes!(guests::show_link))
+        .routes(routes!(guests::open_link))
+        .routes(routes!(guests::download_link))
+        // An outside uploader's: its signature is the credential.
+        .routes(routes!(notices::put_upload))
+        .routes(routes!(notices::receive_notice))
+        // Nobody's: they say nothing about anybody's data.
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+}
+
+/// Who hands in what, and what becomes of it: a bearer token.
+fn submissions_api() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
         .routes(routes!(organisations::list_organisations))
         .routes(routes!(organisations::find_organisation, organisations::put_organisation))
         .routes(routes!(registrations::list_registrations))
@@ -124,32 +157,6 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(standings::list_standings))
         .routes(routes!(standings::list_overdue))
         .routes(routes!(erasures::erase_values))
-        .routes(routes!(kept::list_kept))
-        .routes(routes!(kept::read_kept))
-        .routes(routes!(kept::list_orphans))
-        .routes(routes!(kept::read_orphan))
-        .routes(routes!(kept::dismiss_orphan))
-        .routes(routes!(operations::prune_now))
-        .routes(routes!(operations::list_lanes))
-        .routes(routes!(sessions::list_sessions))
-        .routes(routes!(operations::status))
-        .routes(routes!(drains::show_drain, drains::begin_drain))
-        .routes(routes!(webhooks::list_webhooks))
-        .routes(routes!(webhooks::retry_webhook))
-        .routes(routes!(submissions::list_on_their_way))
-        .routes(routes!(submissions::retry_submission))
-        .routes(routes!(submissions::release_submission))
-        .routes(routes!(operations::metrics))
-        // Those of whoever has a share link: its token is in the path.
-        .routes(routes!(guests::show_link))
-        .routes(routes!(guests::open_link))
-        .routes(routes!(guests::download_link))
-        // An outside uploader's: its signature is the credential.
-        .routes(routes!(notices::put_upload))
-        .routes(routes!(notices::receive_notice))
-        // Nobody's: they say nothing about anybody's data.
-        .routes(routes!(health::healthz))
-        .routes(routes!(health::readyz))
 }
 
 /// The contract, generated from the handlers.

@@ -82,7 +82,7 @@ pub(super) async fn list_templates(
 
 /// Adds a version of a template; its id, version and title are in its text. The same text again changes nothing.
 #[utoipa::path(post, path = "/api/v1/templates", tag = "templates", security(("bearer" = [])),
-    request_body(content = String, content_type = "application/toml", description = "The template, at most 4 MiB"),
+    request_body(content = String, content_type = "text/plain", description = "The template, at most 4 MiB. Its type is not looked at"),
     responses((status = 200, description = "It was there, with this very text", body = TemplateView),
         (status = 201, body = TemplateView),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json"),

@@ -113,8 +113,8 @@ impl Reading {
         };
         let id = self.parsed(line, "organisation", OrganisationId::parse)?;
         let thing = format!("organisation {text}");
-        let name = self.once(line, &thing, "organisation_name", title);
-        let number = self.once(line, &thing, "organisation_number", label);
+        let name = self.once(line, (&thing, "organisation_name"), title);
+        let number = self.once(line, (&thing, "organisation_number"), label);
         let new = || (line.number, OrganisationWish { id: id.clone(), name: None, number: None });
         let (_, wish) = self.organisations.entry(id.clone()).or_insert_with(new);
         fill(&mut wish.name, name);
@@ -131,12 +131,12 @@ impl Reading {
         let (organisation, registration) = (organisation?, registration?);
         let scope = Scope { organisation, registration };
         let thing = format!("registration {scope}");
-        let number = self.once(line, &thing, "registration_number", label);
-        let title = self.once(line, &thing, "title", title);
-        let material = self.once(line, &thing, "material", label);
-        let template = self.once(line, &thing, "template", TemplateId::parse);
-        let from = self.once(line, &thing, "active_from", day);
-        let until = self.once(line, &thing, "active_until", day);
+        let number = self.once(line, (&thing, "registration_number"), label);
+        let title = self.once(line, (&thing, "title"), title);
+        let material = self.once(line, (&thing, "material"), label);
+        let template = self.once(line, (&thing, "template"), TemplateId::parse);
+        let from = self.once(line, (&thing, "active_from"), day);
+        let until = self.once(line, (&thing, "active_until"), day);
         let new = || (line.number, RegistrationWish::new(scope.clone()));
         let (_, wish) = self.registrations.entry(scope.clone()).or_insert_with(new);
         fill(&mut wish.number, number);
@@ -155,9 +155,9 @@ impl Reading {
         let id = self.parsed(line, "accreditation", AccreditationId::parse);
         let (Some(scope), Some(id)) = (scope, id) else { return };
         let thing = format!("accreditation {scope}/{id}");
-        let number = self.once(line, &thing, "accreditation_number", label);
-        let from = self.once(line, &thing, "valid_from", day);
-        let until = self.once(line, &thing, "valid_until", day);
+        let number = self.once(line, (&thing, "accreditation_number"), label);
+        let from = self.once(line, (&thing, "valid_from"), day);
+        let until = self.once(line, (&thing, "valid_until"), day);
         let bare = || AccreditationWish {
             scope: scope.clone(),
             id: id.clone(),
@@ -182,8 +182,8 @@ impl Reading {
         let period = self.parsed(line, "period", label);
         let (Some(scope), Some(period)) = (scope, period) else { return };
         let thing = format!("deadline {scope}/{period}");
-        let opens: Option<Date> = self.once(line, &thing, "opens", day);
-        let Some(due) = self.once(line, &thing, "due", day) else { return };
+        let opens: Option<Date> = self.once(line, (&thing, "opens"), day);
+        let Some(due) = self.once(line, (&thing, "due"), day) else { return };
         let wish = DeadlineWish { scope: scope.clone(), period: period.clone(), opens: None, due };
         let (_, wish) = self.deadlines.entry((scope.clone(), period)).or_insert((line.number, wish));
         fill(&mut wish.opens, opens);
@@ -219,8 +219,7 @@ impl Reading {
     fn once<T, E: ToString>(
         &mut self,
         line: &Line<'_>,
-        thing: &str,
-        column: &'static str,
+        (thing, column): (&str, &'static str),
         parse: impl Fn(&str) -> Result<T, E>,
     ) -> Option<T> {
         let text = *line.cells.get(column)?;

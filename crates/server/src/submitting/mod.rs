@@ -18,6 +18,8 @@ mod bringing;
 mod grounds;
 mod scanning;
 mod staging;
+#[cfg(test)]
+mod tests;
 mod uploading;
 mod working;
 

@@ -55,7 +55,8 @@ pub async fn look_after(app: Arc<App>, stop: CancellationToken) {
     }
 }
 
-async fn look(app: &Arc<App>) -> Result<(), LedgerError> {
+/// Takes up what is owed now, and clears away what nobody needs.
+pub(super) async fn look(app: &Arc<App>) -> Result<(), LedgerError> {
     for log in app.ledger.owed_logs(app.now(), OWED_MAX).await? {
         work_soon(app, log.id);
     }

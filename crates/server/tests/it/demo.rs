@@ -1,4 +1,6 @@
-//! The demo's story in a real browser, with real clicks.
+//! The demo's story in a real browser, with real clicks; and its workbooks, handed in.
+
+use serde_json::{Value, json};
 
 use crate::support::browser::{Browser, Demo, patiently};
 
@@ -91,4 +93,44 @@ async fn content_of_version(link: &str, token: &str, version: &str) -> bytes::By
     })
     .await;
     found.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_workbooks_of_the_demo_become_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = Demo::start(folder.path());
+    let (base, token) = demo.link.split_once("sign-in?token=").unwrap();
+    let here = format!("{base}api/v1/organisations/demo-site/registrations/plastic");
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let get = async |below: &str| -> Value {
+        let link = format!("{here}{below}");
+        client.get(link).bearer_auth(token).send().await.unwrap().json().await.unwrap()
+    };
+    let settled = async |log: &str| {
+        let mut found = Value::Null;
+        patiently("the log is settled", async || {
+            found = get(&format!("/summary-logs/{log}")).await;
+            !["preprocessing", "validating", "submitting"].contains(&found["state"].as_str().unwrap())
+        })
+        .await;
+        found
+    };
+
+    for (month, expected) in [("january", [2, 0, 0]), ("february", [1, 1, 1])] {
+        let workbook = std::fs::read(folder.path().join(format!("loads-{month}.xlsx"))).unwrap();
+        let link = format!("{here}/summary-logs?id={month}");
+        let sent = client.post(link).bearer_auth(token).body(workbook).send().await.unwrap();
+        assert!(sent.status().is_success(), "{}", sent.text().await.unwrap());
+        let preview = settled(month).await;
+        let stats = ["created", "updated", "unchanged"].map(|name| &preview["previewStats"][name]);
+        assert_eq!(stats, expected.each_ref().map(|count| json!(count)).each_ref(), "{preview}");
+        let link = format!("{here}/summary-logs/{month}/submit");
+        let confirmed = client.post(link).bearer_auth(token).send().await.unwrap();
+        assert!(confirmed.status().is_success(), "{}", confirmed.text().await.unwrap());
+        assert_eq!(settled(month).await["state"], "submitted");
+    }
+
+    assert_eq!(get("/records").await["records"].as_array().unwrap().len(), 3);
+    assert!(folder.path().join("loads-to-fill-in.xlsx").is_file());
+    demo.end();
 }

@@ -39,6 +39,7 @@ mod scopes_cli;
 mod sequences;
 mod sessions;
 mod sharing;
+mod submission_behaviours;
 mod submission_matrix;
 mod submitting;
 mod support;

@@ -75,6 +75,8 @@ async fn what_is_said_of_an_organisation_is_what_was_put_last() {
     ];
     assert_eq!(acts, expected);
     assert!(chain.iter().all(|(entry, _)| entry.actor == "root"));
+    let moved = stage.get("/api/v1/organisations/o1/audit?action=deadline-changed").await;
+    assert_eq!(moved["entries"][0]["details"]["before"]["due"], "2026-04-30", "{moved}");
     stage.stop().await;
 }
 
@@ -211,7 +213,9 @@ async fn a_template_with_mistakes_is_refused_with_all_of_them() {
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.lines().count() >= 3 && detail.contains("line "), "{detail}");
     assert_eq!(stage.get("/api/v1/templates").await, json!([]));
-    for (body, expected) in [(vec![0xff, 0xfe], 400), (vec![b'#'; 5 * 1024 * 1024], 413), (Vec::new(), 422)] {
+    for (body, expected) in
+        [(vec![0xff, 0xfe], 400), (vec![b'#'; 4 * 1024 * 1024 + 1], 413), (Vec::new(), 422)]
+    {
         let sent = stage.request(Method::POST, "/api/v1/templates").body(body).send().await.unwrap();
         assert_eq!(sent.status().as_u16(), expected);
     }

@@ -161,7 +161,10 @@ async fn a_template_is_checked_added_and_made_a_workbook() {
     expect(&stage, &["organisation", "create", "o1"]).await;
     expect(&stage, &["registration", "create", "o1", "r1", "--template", "waste-records"]).await;
     expect(&stage, &["template", "workbook", "waste-records", "-o", &workbook, "--for", "o1/r1"]).await;
-    assert!(std::fs::exists(&workbook).unwrap());
+    let written = std::fs::read(&workbook).unwrap();
+    assert!(written.starts_with(b"PK") && written.len() > 1000, "a workbook");
+    let printed = expect(&stage, &["template", "workbook", "waste-records"]).await;
+    assert!(printed.stdout.starts_with(b"PK"));
     let there = refused(&stage, &["template", "workbook", &file, "-o", &workbook]).await;
     assert!(there.contains("cannot write"), "nothing is overwritten: {there}");
     let nowhere = refused(&stage, &["template", "workbook", "nothing", "-o", &workbook]).await;

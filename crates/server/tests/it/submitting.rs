@@ -11,50 +11,8 @@ use serde_json::{Value, json};
 use crate::support::Stage;
 use crate::support::submissions::{path_of, scope};
 
-/// A template as small as one can be. `{policy}` and `{removed}` are filled in.
-const TEMPLATE: &str = r#"
-[template]
-id = "loads"
-title = "Loads"
-version = "1.0.0"
-accepts = ["1.0.0"]
-marker_prefix = "__T"
-policy = "{policy}"
-
-[[meta]]
-name = "VERSION"
-type = "version"
-required = true
-one_of = "template.accepts"
-
-[[meta]]
-name = "REGISTRATION"
-required = true
-equals = "scope.registration.number"
-
-[[table]]
-name = "LOADS"
-record_kind = "load"
-sheet = "Sheet1"
-key = "ID"
-removed_row = "{removed}"
-
-  [[table.column]]
-  name = "ID"
-  label = "Load number"
-  type = "integer"
-
-  [[table.column]]
-  name = "SITE"
-  type = "text"
-  required = true
-
-  [[table.column]]
-  name = "TONNES"
-  type = "decimal"
-  scale = 3
-  min = 0
-"#;
+/// A template as small as one can be: one active log, and removed rows are fatal.
+const TEMPLATE: &str = include_str!("loads.toml");
 
 /// A workbook of the template: rows of id, site and tonnes.
 pub(crate) fn workbook(rows: &[[&str; 3]]) -> Vec<u8> {
@@ -68,22 +26,26 @@ pub(crate) fn workbook(rows: &[[&str; 3]]) -> Vec<u8> {
     understudy::office::sample_xlsx(&all).to_vec()
 }
 
-const FIRST: [[&str; 3]; 2] = [["1000", "North", "1.5"], ["1001", "South", "2"]];
-const SECOND: [[&str; 3]; 3] = [["1000", "North", "1.25"], ["1001", "South", "2"], ["1002", "East", "3"]];
+pub(crate) const FIRST: [[&str; 3]; 2] = [["1000", "North", "1.5"], ["1001", "South", "2"]];
+pub(crate) const SECOND: [[&str; 3]; 3] =
+    [["1000", "North", "1.25"], ["1001", "South", "2"], ["1002", "East", "3"]];
 
-struct Scene {
-    stage: Stage,
-    scope: Scope,
+/// A registration whose workbooks are read by the small template.
+pub(crate) struct Scene {
+    pub(crate) stage: Stage,
+    pub(crate) scope: Scope,
 }
 
 impl Scene {
-    async fn begin() -> Self {
+    pub(crate) async fn begin() -> Self {
         Self::begin_with("one-active", "fatal").await
     }
 
-    async fn begin_with(policy: &str, removed: &str) -> Self {
+    pub(crate) async fn begin_with(policy: &str, removed: &str) -> Self {
         let stage = Stage::start().await;
-        let template = TEMPLATE.replace("{policy}", policy).replace("{removed}", removed);
+        let template = TEMPLATE
+            .replace("policy = \"one-active\"", &format!("policy = \"{policy}\""))
+            .replace("removed_row = \"fatal\"", &format!("removed_row = \"{removed}\""));
         let added = stage.request(Method::POST, "/api/v1/templates").body(template).send().await.unwrap();
         assert!(added.status().is_success(), "{}", added.text().await.unwrap());
         let scope = scope("o1", "r1");
@@ -92,20 +54,20 @@ impl Scene {
         Self { stage, scope }
     }
 
-    async fn upload(&self, rows: &[[&str; 3]]) -> reqwest::Response {
+    pub(crate) async fn upload(&self, rows: &[[&str; 3]]) -> reqwest::Response {
         let path = path_of(&self.scope, "/summary-logs?name=loads.xlsx");
         self.stage.request(Method::POST, &path).body(workbook(rows)).send().await.unwrap()
     }
 
     /// Uploads and waits until the log needs somebody.
-    async fn preview(&self, rows: &[[&str; 3]]) -> Value {
+    pub(crate) async fn preview(&self, rows: &[[&str; 3]]) -> Value {
         let response = self.upload(rows).await;
         assert_eq!(response.status(), StatusCode::ACCEPTED);
         let link = response.headers()["location"].to_str().unwrap().to_owned();
         self.settled(&link).await
     }
 
-    async fn settled(&self, link: &str) -> Value {
+    pub(crate) async fn settled(&self, link: &str) -> Value {
         let mut log = Value::Null;
         self.stage
             .wait_until("the log is settled", async || {
@@ -116,16 +78,16 @@ impl Scene {
         log
     }
 
-    fn link(&self, log: &Value, below: &str) -> String {
+    pub(crate) fn link(&self, log: &Value, below: &str) -> String {
         path_of(&self.scope, &format!("/summary-logs/{}{below}", log["id"].as_str().unwrap()))
     }
 
-    async fn submit(&self, log: &Value) -> reqwest::Response {
+    pub(crate) async fn submit(&self, log: &Value) -> reqwest::Response {
         self.stage.request(Method::POST, &self.link(log, "/submit")).send().await.unwrap()
     }
 
     /// Submits and waits until that is done.
-    async fn submitted(&self, log: &Value) -> Value {
+    pub(crate) async fn submitted(&self, log: &Value) -> Value {
         let response = self.submit(log).await;
         assert!(response.status().is_success(), "{}", response.text().await.unwrap());
         let log = self.settled(&self.link(log, "")).await;
@@ -133,19 +95,19 @@ impl Scene {
         log
     }
 
-    async fn refused(&self, response: reqwest::Response, code: &str) -> Value {
+    pub(crate) async fn refused(&self, response: reqwest::Response, code: &str) -> Value {
         assert_eq!(response.status(), StatusCode::CONFLICT);
         let problem: Value = response.json().await.unwrap();
         assert_eq!(problem["code"], code, "{problem}");
         problem
     }
 
-    async fn end(self) {
+    pub(crate) async fn end(self) {
         self.stage.stop().await;
     }
 }
 
-fn stats(log: &Value) -> [u64; 4] {
+pub(crate) fn stats(log: &Value) -> [u64; 4] {
     ["created", "updated", "unchanged", "removed"].map(|name| log["previewStats"][name].as_u64().unwrap())
 }
 
@@ -290,31 +252,6 @@ async fn behaviour_10_removed_rows_are_told_or_end_as_the_template_says() {
         }
         scene.end().await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn behaviours_1_2_and_5_previews_stand_side_by_side_and_the_basis_decides() {
-    let scene = Scene::begin_with("parallel", "ignore").await;
-    let (one, two) = (scene.preview(&FIRST).await, scene.preview(&SECOND).await);
-    assert_eq!((&one["state"], &two["state"]), (&json!("validated"), &json!("validated")));
-
-    let (a, b) = tokio::join!(scene.submit(&one), scene.submit(&two));
-
-    let mut statuses = [a.status().as_u16(), b.status().as_u16()];
-    statuses.sort_unstable();
-    assert_eq!(statuses, [202, 409], "exactly one begins");
-    let (winner, loser) = if a.status() == StatusCode::ACCEPTED { (&one, &two) } else { (&two, &one) };
-    assert_eq!(scene.settled(&scene.link(winner, "")).await["submission"], 1);
-    scene.refused(scene.submit(loser).await, "SUB_003").await;
-    scene
-        .stage
-        .wait_until("the preview is computed again", async || {
-            let log = scene.stage.get(&scene.link(loser, "")).await;
-            log["is_stale"] == false
-        })
-        .await;
-    assert_eq!(scene.submitted(loser).await["submission"], 2, "confirmed again, it counts");
-    scene.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

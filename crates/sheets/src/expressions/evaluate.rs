@@ -34,9 +34,9 @@ impl Node {
                 Cell::Number(number) => Some(*number),
                 _ => None,
             },
-            Self::Sum(one, other) => one.number(facts)?.add(other.number(facts)?),
-            Self::Difference(one, other) => one.number(facts)?.subtract(other.number(facts)?),
-            Self::Product(one, other) => one.number(facts)?.multiply(other.number(facts)?),
+            Self::Sum(one, other) => one.number(facts)?.plus(other.number(facts)?),
+            Self::Difference(one, other) => one.number(facts)?.minus(other.number(facts)?),
+            Self::Product(one, other) => one.number(facts)?.times(other.number(facts)?),
             Self::Absolute(inside) => Some(inside.number(facts)?.absolute()),
             Self::Least(one, other) => Some(one.number(facts)?.min(other.number(facts)?)),
             Self::Greatest(one, other) => Some(one.number(facts)?.max(other.number(facts)?)),
@@ -107,7 +107,7 @@ fn compare(comparison: Comparison, (one, other): (&Node, &Node), facts: &Facts<'
 fn are_equal(one: &Node, other: &Node, facts: &Facts<'_>) -> bool {
     if let (Some(one), Some(other)) = (one.number(facts), other.number(facts)) {
         let rounded = |number: Decimal| facts.scale.map_or(number, |scale| number.round(scale));
-        let apart = rounded(one).subtract(rounded(other));
+        let apart = rounded(one).minus(rounded(other));
         return apart.is_some_and(|apart| apart.absolute() <= facts.tolerance);
     }
     if let (Some(one), Some(other)) = (one.day(facts), other.day(facts)) {

@@ -166,15 +166,14 @@ impl<'a, R: Read> SheetReader<'a, R> {
             return Err(Fault::broken("a row has texts beyond all measure"));
         }
         let own = start..row.text.len();
-        self.keep(cell, own, row, (has_value, has_formula))
+        self.keep(cell, row, (own, has_value, has_formula))
     }
 
     fn keep(
         &self,
         cell: &CellTag,
-        own: Range<usize>,
         row: &mut Row,
-        (has_value, has_formula): (bool, bool),
+        (own, has_value, has_formula): (Range<usize>, bool, bool),
     ) -> Result<(), Fault> {
         let is_empty = own.is_empty();
         let has_no_result = has_formula && is_empty && !(has_value && cell.kind == CellKind::Formula);

@@ -36,9 +36,9 @@ use strings::Strings;
 use values::Workbook;
 
 pub(crate) use cells::{cell_of, letters};
-pub(crate) use container::Container;
+pub(crate) use container::{Container, Relation};
 pub(crate) use fault::Fault;
-pub(crate) use scan::Token;
+pub(crate) use scan::{Token, unescape};
 pub(crate) use values::typed_text;
 
 /// Where rows go, in the order of the workbook.

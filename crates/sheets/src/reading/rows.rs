@@ -126,7 +126,7 @@ impl<'a> RowReader<'a> {
         let is_first = self.take_key(table, found, (&key, &values, row.row.number));
         match verdict {
             Verdict::Counts(outcome, reason) if is_first => {
-                self.stage((table, found), row.row.number, (key, values), (outcome, reason))
+                self.stage((table, found), (key, values, row.row.number), (outcome, reason))
             }
             Verdict::Counts(..) => Ok(()),
             Verdict::Rejected => {
@@ -350,8 +350,7 @@ impl<'a> RowReader<'a> {
     fn stage(
         &mut self,
         (table, found): (&Table, &mut Found),
-        number: u32,
-        (key, values): (String, String),
+        (key, values, number): (String, String, u32),
         (outcome, reason): (Outcomes, Option<&str>),
     ) -> Result<(), Fault> {
         let counted = table.measure.as_ref().filter(|_| outcome == Outcomes::Included);
@@ -364,7 +363,7 @@ impl<'a> RowReader<'a> {
             Outcomes::Ignored => totals.ignored += 1,
         }
         if let Some(measure) = measure {
-            totals.measure = totals.measure.unwrap_or(Decimal::ZERO).add(measure);
+            totals.measure = totals.measure.unwrap_or(Decimal::ZERO).plus(measure);
         }
         self.sink.row(StagedRow {
             kind: table.kind.clone(),

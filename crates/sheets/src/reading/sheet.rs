@@ -164,15 +164,14 @@ impl<'a> Sheet<'_, 'a> {
         let prefix = &self.reader.template.marker_prefix;
         let skip = format!("{prefix}_SKIP");
         let mut headers = Vec::new();
-        let mut next = row.cells.get(number).map_or(0, |marker| marker.column + 1);
-        for cell in row.cells.iter().skip(number + 1) {
+        let first = row.cells.get(number).map_or(0, |marker| marker.column + 1);
+        for (next, cell) in (first..).zip(row.cells.iter().skip(number + 1)) {
             let text = self.workbook.shown(row, cell);
             let is_marker = row.is_marker(cell, self.workbook.strings, prefix) && text != skip;
             if cell.column != next || is_marker || text.is_empty() {
                 break;
             }
             headers.push(text.split_whitespace().collect::<Vec<_>>().join(" "));
-            next += 1;
         }
         headers
     }

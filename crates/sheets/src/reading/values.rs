@@ -174,7 +174,7 @@ fn decimal(held: &Held<'_>, scale: u8) -> Result<Decimal, &'static str> {
         Held::Text(text) => match text.strip_suffix('%') {
             Some(hundredfold) => {
                 let hundredth = Decimal::parse("0.01").unwrap_or(Decimal::ZERO);
-                Decimal::parse(hundredfold.trim_end()).and_then(|number| number.multiply(hundredth))
+                Decimal::parse(hundredfold.trim_end()).and_then(|number| number.times(hundredth))
             }
             None => Decimal::parse(text),
         },

@@ -237,3 +237,14 @@ fn a_sentence_is_filled_once() {
     assert!(problem.sentence.starts_with("{value} must be a whole number"));
     assert_eq!(problem.value.map(|value| value.chars().count()), Some(201));
 }
+
+#[test]
+fn the_template_of_the_how_to_is_right_and_its_list_of_codes_is_whole() {
+    let page = include_str!("../../../../docs/how-to/write-a-template.md");
+    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    assert_eq!(Template::parse(example).map(|template| template.id), Ok("loads".to_owned()));
+    let ours = with("type = \"integer\"", "").unwrap().issues;
+    for code in ours.keys().filter(|code| !code.starts_with("VERSION_") && *code != "MINE") {
+        assert!(page.contains(&format!("`{code}`")), "{code} is not on the page");
+    }
+}

@@ -7,8 +7,7 @@ use crate::reading::letters;
 /// A text in which nothing is markup. What XML cannot hold at all is written as spreadsheets write it: `_x0001_`.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
-    let mut rest = text.char_indices();
-    while let Some((at, letter)) = rest.next() {
+    for (at, letter) in text.char_indices() {
         match letter {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

@@ -1,4 +1,5 @@
 //! Everything that is tested from outside of the crate.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
 
 mod behaviours;
 mod book;

@@ -182,7 +182,7 @@ fn a_marked_workbook_has_red_cells_notes_and_a_list_and_everything_else_is_as_it
         }
     }
     let mut workbook: Xlsx<_> = calamine::open_workbook_from_rs(Cursor::new(after)).unwrap();
-    let list = workbook.worksheet_range("Problems").unwrap();
+    let list = workbook.worksheet_range("Problems found").unwrap();
     assert_eq!(list.height(), 4);
     assert_eq!(list.get_value((1, 2)), Some(&Data::String("D3".into())));
     assert_eq!(list.get_value((2, 5)), Some(&Data::String("“99 & <more>”".into())));
@@ -201,9 +201,27 @@ fn a_marked_workbook_is_read_as_it_was_and_can_be_marked_again() {
         let read = assess(&template(), (&scope(), TODAY), &mut Cursor::new(bytes), &mut again).unwrap();
         assert_eq!((&read, &again), (&assessment, &rows));
     }
-    assert!(part(&twice, "xl/workbook.xml").contains("name=\"Problems 2\""));
-    let notes = part(&twice, "xl/comments_marks1.xml");
-    assert_eq!(notes.matches("<comment ").count(), 3);
+    assert_eq!(part(&twice, "xl/workbook.xml").matches("Problems found").count(), 1);
+    assert_eq!(part(&twice, "xl/worksheets/sheet2.xml").matches("cfRule type").count(), 1);
+    assert_eq!(part(&twice, "xl/comments_marks1.xml"), part(&once, "xl/comments_marks1.xml"));
+}
+
+#[test]
+fn marks_of_an_earlier_round_go_when_their_cells_are_right() {
+    let book = wrong_book();
+    let (assessment, _) = book.assess();
+    let once = marked(&book.bytes(), &assessment.problems);
+    let later = marked(&once, &assessment.problems[1..2]);
+
+    is_whole("marked-later.xlsx", &later);
+    let sheet = part(&later, "xl/worksheets/sheet2.xml");
+    assert!(sheet.contains(r#"sqref="E3""#) && !sheet.contains("D3 E3"), "{sheet}");
+    let notes = part(&later, "xl/comments_marks1.xml");
+    assert_eq!(notes.matches("Nothing is wrong here any more.").count(), 2);
+    assert_eq!(part(&later, "xl/drawings/vmlDrawing_marks1.vml").matches("<v:shape ").count(), 3);
+    let corrected = marked(&later, &[]);
+    is_whole("marked-corrected.xlsx", &corrected);
+    assert!(!part(&corrected, "xl/worksheets/sheet2.xml").contains("cfRule"));
 }
 
 #[test]
@@ -221,10 +239,14 @@ fn notes_and_drawings_that_are_there_stay() {
 
     let notes = part(&after, "xl/comments1.xml");
     assert!(
-        notes.contains("<x:t>mine</x:t><x:r><x:t xml:space=\"preserve\">&#10;Day must be a date"),
+        notes.contains("<x:t>mine</x:t><x:r><x:t xml:space=\"preserve\">\nDay must be a date"),
         "{notes}"
     );
     assert_eq!(notes.matches("<x:comment ").count(), 4);
+    assert!(
+        notes.contains("<x:author>Problems found</x:author></x:authors>")
+            && notes.contains("ref=\"E3\" authorId=\"1\"")
+    );
     let drawing = part(&after, "xl/drawings/vmlDrawing1.vml");
     assert_eq!((drawing.matches("<v:shape ").count(), drawing.matches("<v:shapetype").count()), (3, 1));
     let sheet = part(&after, "xl/worksheets/sheet2.xml");

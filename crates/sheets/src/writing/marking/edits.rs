@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::io::{Read, Seek, Write};
 
 use super::super::markup::escaped;
-use super::{DRAWING_BYTES_MAX, MarkError, Marks, Out, new_parts};
-use crate::reading::{Container, Token, cell_of, letters};
+use super::new_parts::{Dialect, FORMULA};
+use super::{DRAWING_BYTES_MAX, MarkError, Marks, Out, new_parts, notes};
+use crate::reading::{Container, Token, letters, unescape};
 
 /// Cells that one conditional format names.
 const CELLS_PER_FORMAT: usize = 500;
@@ -41,12 +42,14 @@ const BEHIND_DRAWING: usize = 9;
 
 /// How a part is written differently.
 pub(super) enum Edit {
-    /// Red cells and a drawing of notes.
-    Sheet { marks: Marks, format: usize, has_drawing: bool, is_strict: bool },
+    /// Red cells, and a drawing of notes.
+    Sheet { marks: Marks, format: usize, adds_drawing: Option<String> },
+    /// Something else.
+    Whole(String),
     /// One more conditional format.
     Styles,
     /// One more sheet.
-    Workbook { name: String, is_strict: bool },
+    Workbook { name: String, id: String, dialect: Dialect },
     /// Further notes.
     Notes(Marks),
     /// Further shapes.
@@ -65,27 +68,15 @@ impl Edit {
         out: &mut Out<W>,
     ) -> Result<(), MarkError> {
         match self {
-            Self::Sheet { marks, format, has_drawing, is_strict } => {
-                let mut formats = Some(red_cells(marks, *format));
-                let drawing = format!(
-                    r#"<PREFIXlegacyDrawing xmlns:r="{}" r:id="rIdMarkShapes"/>"#,
-                    new_parts::office(*is_strict)
-                );
-                let mut drawing = (!has_drawing).then_some(drawing);
-                rewrite(container, part, out, |at, out| {
-                    let (is_behind_formats, is_behind_drawing) = behind(at);
-                    if is_behind_formats {
-                        put(out, formats.take(), at.prefix)?;
-                    }
-                    if is_behind_drawing {
-                        put(out, drawing.take(), at.prefix)?;
-                    }
-                    Ok(Then::Copy)
-                })
+            Self::Sheet { marks, format, adds_drawing } => {
+                write_sheet(container, part, (marks, *format, adds_drawing.as_deref()), out)
             }
+            Self::Whole(text) => Ok(out.write_all(text.as_bytes())?),
             Self::Styles => write_styles(container, part, out),
-            Self::Workbook { name, is_strict } => write_workbook(container, part, (name, *is_strict), out),
-            Self::Notes(marks) => write_notes(container, part, marks, out),
+            Self::Workbook { name, id, dialect } => {
+                write_workbook(container, part, (name, id, *dialect), out)
+            }
+            Self::Notes(marks) => notes::write(container, part, marks, out),
             Self::Drawing(shapes) => write_drawing(container, part, shapes, out),
             Self::Types(types) => {
                 let mut has_drawings = false;
@@ -112,13 +103,55 @@ impl Edit {
     }
 }
 
+/// Ours goes to its place, and what an earlier round left there goes.
+fn write_sheet<R: Read + Seek, W: Write + Seek>(
+    container: &mut Container<R>,
+    part: &str,
+    (marks, format, drawing): (&Marks, usize, Option<&str>),
+    out: &mut Out<W>,
+) -> Result<(), MarkError> {
+    let mut formats = Some(red_cells(marks, format));
+    let mut drawing = drawing.map(str::to_owned);
+    let mut held: Option<Vec<u8>> = None;
+    let mut is_ours = false;
+    rewrite(container, part, out, |at, out| {
+        let (is_behind_formats, is_behind_drawing) = behind(at);
+        if is_behind_formats {
+            put(out, formats.take(), at.prefix)?;
+        }
+        if is_behind_drawing {
+            put(out, drawing.take(), at.prefix)?;
+        }
+        if let Some(bytes) = &mut held {
+            bytes.extend_from_slice(at.token.bytes());
+            if let Token::Text(text) = at.token {
+                is_ours |= unescape(text).is_some_and(|text| text == FORMULA);
+            }
+            if at.is_end_of(b"conditionalFormatting", 1) {
+                let bytes = held.take().filter(|_| !is_ours).unwrap_or_default();
+                out.write_all(&bytes)?;
+            }
+            return Ok(Then::Leave);
+        }
+        if let Token::Start(tag) = at.token
+            && at.depth == 1
+            && tag.name == b"conditionalFormatting"
+        {
+            held = Some(at.token.bytes().to_vec());
+            is_ours = false;
+            return Ok(Then::Leave);
+        }
+        Ok(Then::Copy)
+    })
+}
+
 /// A token and where it stands.
-struct At<'a> {
-    token: Token<'a>,
+pub(super) struct At<'a> {
+    pub(super) token: Token<'a>,
     /// How many elements are around it.
-    depth: usize,
+    pub(super) depth: usize,
     /// What the names of the part's elements begin with: `x:` or nothing.
-    prefix: &'a str,
+    pub(super) prefix: &'a str,
 }
 
 impl At<'_> {
@@ -127,13 +160,14 @@ impl At<'_> {
     }
 }
 
-enum Then {
+/// What becomes of a token.
+pub(super) enum Then {
     Copy,
     Leave,
 }
 
 /// Writes a part again; `edit` may put something before a token, or leave the token out.
-fn rewrite<R: Read + Seek, W: Write + Seek>(
+pub(super) fn rewrite<R: Read + Seek, W: Write + Seek>(
     container: &mut Container<R>,
     part: &str,
     out: &mut Out<W>,
@@ -172,7 +206,11 @@ fn prefix_of(bytes: &[u8], name: &[u8]) -> String {
 }
 
 /// Writes markup of ours with the prefix of the part.
-fn put<W: Write + Seek>(out: &mut Out<W>, markup: Option<String>, prefix: &str) -> std::io::Result<()> {
+pub(super) fn put<W: Write + Seek>(
+    out: &mut Out<W>,
+    markup: Option<String>,
+    prefix: &str,
+) -> std::io::Result<()> {
     match markup {
         Some(markup) => out.write_all(markup.replace("PREFIX", prefix).as_bytes()),
         None => Ok(()),
@@ -196,7 +234,7 @@ fn red_cells(marks: &Marks, format: usize) -> String {
     let rule = |cells: &[String]| {
         let cells = cells.join(" ");
         format!(
-            r#"<PREFIXconditionalFormatting sqref="{cells}"><PREFIXcfRule type="expression" dxfId="{format}" priority="1"><PREFIXformula>TRUE</PREFIXformula></PREFIXcfRule></PREFIXconditionalFormatting>"#
+            r#"<PREFIXconditionalFormatting sqref="{cells}"><PREFIXcfRule type="expression" dxfId="{format}" priority="1"><PREFIXformula>{FORMULA}</PREFIXformula></PREFIXcfRule></PREFIXconditionalFormatting>"#
         )
     };
     cells.chunks(CELLS_PER_FORMAT).map(rule).collect()
@@ -247,7 +285,7 @@ fn write_styles<R: Read + Seek, W: Write + Seek>(
 fn write_workbook<R: Read + Seek, W: Write + Seek>(
     container: &mut Container<R>,
     part: &str,
-    (name, is_strict): (&str, bool),
+    (name, relation, dialect): (&str, &str, Dialect),
     out: &mut Out<W>,
 ) -> Result<(), MarkError> {
     let mut last: u32 = 0;
@@ -259,51 +297,11 @@ fn write_workbook<R: Read + Seek, W: Write + Seek>(
             last = last.max(id);
         }
         if at.is_end_of(b"sheets", 1) {
-            let (name, id, office) = (escaped(name), last.saturating_add(1), new_parts::office(is_strict));
+            let (name, id, office) = (escaped(name), last.saturating_add(1), new_parts::office(dialect));
             let sheet = format!(
-                r#"<PREFIXsheet xmlns:r="{office}" name="{name}" sheetId="{id}" r:id="rIdMarkList"/>"#
+                r#"<PREFIXsheet xmlns:r="{office}" name="{name}" sheetId="{id}" r:id="{relation}"/>"#
             );
             put(out, Some(sheet), at.prefix)?;
-        }
-        Ok(Then::Copy)
-    })
-}
-
-/// Notes there are get our text behind theirs, the others are added.
-fn write_notes<R: Read + Seek, W: Write + Seek>(
-    container: &mut Container<R>,
-    part: &str,
-    marks: &Marks,
-    out: &mut Out<W>,
-) -> Result<(), MarkError> {
-    let mut left = marks.clone();
-    let mut mine: Option<String> = None;
-    rewrite(container, part, out, |at, out| {
-        match at.token {
-            Token::Start(tag) if tag.name == b"comment" => {
-                mine = tag.attribute("ref").and_then(|cell| left.remove(&cell_of(&cell)?));
-            }
-            Token::End(b"text", _) => {
-                let run = mine.take().map(|text| {
-                    let text = escaped(&text);
-                    format!(r#"<PREFIXr><PREFIXt xml:space="preserve">&#10;{text}</PREFIXt></PREFIXr>"#)
-                });
-                put(out, run, at.prefix)?;
-            }
-            // A list without any is one tag.
-            Token::Empty(tag) if tag.name == b"commentList" => {
-                let notes: String =
-                    left.iter().map(|(cell, text)| new_parts::note(*cell, text, at.prefix)).collect();
-                let p = at.prefix;
-                out.write_all(format!("<{p}commentList>{notes}</{p}commentList>").as_bytes())?;
-                return Ok(Then::Leave);
-            }
-            Token::End(b"commentList", _) => {
-                for (cell, text) in &left {
-                    out.write_all(new_parts::note(*cell, text, at.prefix).as_bytes())?;
-                }
-            }
-            _ => {}
         }
         Ok(Then::Copy)
     })
@@ -316,9 +314,7 @@ fn write_drawing<R: Read + Seek, W: Write + Seek>(
     shapes: &str,
     out: &mut Out<W>,
 ) -> Result<(), MarkError> {
-    let mut bytes = Vec::new();
-    let entry = container.archive().by_name(part)?;
-    entry.take(DRAWING_BYTES_MAX).read_to_end(&mut bytes).map_err(MarkError::Read)?;
+    let bytes = drawing_bytes(container, part)?;
     let end = b"</xml>";
     let at = bytes.windows(end.len()).rposition(|window| window == end).unwrap_or(bytes.len());
     let has_type =
@@ -337,19 +333,30 @@ fn write_drawing<R: Read + Seek, W: Write + Seek>(
     Ok(())
 }
 
-/// Whether the workbook is written in the strict dialect.
-pub(super) fn is_strict<R: Read + Seek>(container: &mut Container<R>) -> Result<bool, MarkError> {
-    let mut root = None;
+/// A drawing as it is.
+pub(super) fn drawing_bytes<R: Read + Seek>(
+    container: &mut Container<R>,
+    part: &str,
+) -> Result<Vec<u8>, MarkError> {
+    let mut bytes = Vec::new();
+    let entry = container.archive().by_name(part)?;
+    entry.take(DRAWING_BYTES_MAX).read_to_end(&mut bytes).map_err(MarkError::Read)?;
+    Ok(bytes)
+}
+
+/// In which dialect the workbook is written.
+pub(super) fn dialect_of<R: Read + Seek>(container: &mut Container<R>) -> Result<Dialect, MarkError> {
+    let mut found = None;
     let part = container.workbook.clone();
     container.walk(&part, |token| {
         if let Token::Start(tag) | Token::Empty(tag) = token {
             let is_strict =
                 || tag.attributes().any(|(_, value)| value.starts_with(b"http://purl.oclc.org/ooxml"));
-            root.get_or_insert_with(is_strict);
+            found.get_or_insert_with(|| if is_strict() { Dialect::Strict } else { Dialect::Usual });
         }
         Ok(())
     })?;
-    Ok(root.unwrap_or(false))
+    Ok(found.unwrap_or(Dialect::Usual))
 }
 
 /// How many conditional formats there are.
@@ -383,21 +390,4 @@ pub(super) fn legacy_drawing<R: Read + Seek>(
         Ok(())
     })?;
     Ok(found)
-}
-
-/// The cells that have a note.
-pub(super) fn noted_cells<R: Read + Seek>(
-    container: &mut Container<R>,
-    part: &str,
-) -> Result<Vec<(u32, u32)>, MarkError> {
-    let mut cells = Vec::new();
-    container.walk(part, |token| {
-        if let Token::Start(tag) | Token::Empty(tag) = token
-            && tag.name == b"comment"
-        {
-            cells.extend(tag.attribute("ref").and_then(|cell| cell_of(&cell)));
-        }
-        Ok(())
-    })?;
-    Ok(cells)
 }

@@ -5,11 +5,12 @@
 //! 3. **Add**: the new parts.
 //!
 //! Guarantees: no cell is touched: the red is a conditional format, the notes and the list are parts of their own, so everything else
-//! is what was uploaded. The list is a plain sheet; a marked workbook can be corrected and uploaded again.
-//! Does not do: taking away marks of an earlier round, which stay until somebody removes them.
+//! is what was uploaded. A marked workbook can be corrected, uploaded and marked again: red and list are those of the last round, and
+//! a note of ours says so where nothing is wrong any more.
 
 mod edits;
 mod new_parts;
+mod notes;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, Write};
@@ -19,9 +20,10 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use super::WriteError;
-use crate::reading::{Container, Fault, cell_of};
+use crate::reading::{Container, Fault, Relation, cell_of};
 use crate::{Limits, Unreadable};
 use edits::Edit;
+use new_parts::Dialect;
 
 /// Bounds for a workbook that is marked; it was read within tighter ones before.
 const LIMITS: Limits = Limits {
@@ -119,9 +121,11 @@ pub fn mark_workbook(
 
 fn plan<R: Read + Seek>(container: &mut Container<R>, problems: &[Problem]) -> Result<Plan, MarkError> {
     let mut planner = Planner::new(container)?;
+    let was_marked = planner.container.sheets.iter().any(|sheet| sheet.name == new_parts::LIST);
     for (number, sheet) in (1..).zip(planner.container.sheets.clone()) {
         let marks = marks_of(problems, &sheet.name);
-        if !marks.is_empty() {
+        let is_list = sheet.name == new_parts::LIST;
+        if !is_list && (was_marked || !marks.is_empty()) {
             planner.mark_sheet(number, &sheet.part, marks)?;
         }
     }
@@ -156,14 +160,14 @@ struct Planner<'c, R> {
     relations: String,
     /// The number of our format among the conditional ones.
     format: usize,
-    is_strict: bool,
+    dialect: Dialect,
 }
 
 impl<'c, R: Read + Seek> Planner<'c, R> {
     fn new(container: &'c mut Container<R>) -> Result<Self, MarkError> {
         let names: Result<Vec<String>, _> =
             container.archive().file_names().map(|name| name.map(|name| name.into_owned())).collect();
-        let is_strict = edits::is_strict(container)?;
+        let dialect = edits::dialect_of(container)?;
         let format = edits::count_formats(container)?;
         let mut planner = Self {
             container,
@@ -173,7 +177,7 @@ impl<'c, R: Read + Seek> Planner<'c, R> {
             types: String::new(),
             relations: String::new(),
             format,
-            is_strict,
+            dialect,
         };
         planner.plan_styles();
         Ok(planner)
@@ -188,9 +192,9 @@ impl<'c, R: Read + Seek> Planner<'c, R> {
                 self.relations.push_str(&new_parts::relation(
                     "rIdMarkStyles",
                     "styles",
-                    (&part, self.is_strict),
+                    (&part, self.dialect),
                 ));
-                self.new_parts.push((part, new_parts::styles(self.is_strict)));
+                self.new_parts.push((part, new_parts::styles(self.dialect)));
             }
         }
     }
@@ -208,43 +212,57 @@ impl<'c, R: Read + Seek> Planner<'c, R> {
 
     fn mark_sheet(&mut self, number: u32, part: &str, marks: Marks) -> Result<(), MarkError> {
         let related = self.container.relations(part)?;
-        let comments = related.iter().find(|each| each.kind == "comments").map(|each| each.part.clone());
-        let drawing_id = edits::legacy_drawing(self.container, part)?;
-        let drawing = related.iter().find(|each| Some(&each.id) == drawing_id.as_ref());
-        let drawing = drawing.map(|each| each.part.clone()).filter(|part| self.names.contains(part));
         let mut relations = String::new();
+        let comments = related.iter().find(|each| each.kind == "comments").map(|each| each.part.clone());
         // Cells that have a note already have its shape as well.
         let noted = match &comments {
-            Some(comments) => edits::noted_cells(self.container, comments)?,
+            Some(comments) => notes::noted_cells(self.container, comments)?,
             None => Vec::new(),
         };
         match comments {
             Some(comments) => drop(self.edits.insert(comments, Edit::Notes(marks.clone()))),
+            None if marks.is_empty() => {}
             None => {
                 let name = self.unused("xl/comments_marks.xml");
-                relations.push_str(&new_parts::relation("rIdMarkNotes", "comments", (&name, self.is_strict)));
+                let id = unused_id(&related, "rIdMarkNotes");
+                relations.push_str(&new_parts::relation(&id, "comments", (&name, self.dialect)));
                 self.types.push_str(&new_parts::override_of(&name, "comments"));
-                self.new_parts.push((name, new_parts::notes(&marks, self.is_strict)));
+                self.new_parts.push((name, new_parts::notes(&marks, self.dialect)));
             }
         }
-        let shapes = new_parts::shapes(number, marks.keys().filter(|cell| !noted.contains(cell)));
-        let has_drawing = drawing.is_some();
-        match drawing {
-            Some(drawing) => drop(self.edits.insert(drawing, Edit::Drawing(shapes))),
-            None => {
-                let name = self.unused("xl/drawings/vmlDrawing_marks.vml");
-                relations.push_str(&new_parts::relation(
-                    "rIdMarkShapes",
-                    "vmlDrawing",
-                    (&name, self.is_strict),
-                ));
-                self.new_parts.push((name, new_parts::drawing(&shapes)));
-            }
-        }
-        let edit = Edit::Sheet { marks, format: self.format, has_drawing, is_strict: self.is_strict };
-        self.edits.insert(part.to_owned(), edit);
+        let unnoted: Vec<_> = marks.keys().filter(|cell| !noted.contains(cell)).copied().collect();
+        let adds_drawing = self.plan_drawing((number, part), &unnoted, (&related, &mut relations))?;
+        self.edits.insert(part.to_owned(), Edit::Sheet { marks, format: self.format, adds_drawing });
         self.add_relations(part, relations);
         Ok(())
+    }
+
+    /// Shapes for notes that have none; the tag that a new drawing needs in its sheet comes back.
+    fn plan_drawing(
+        &mut self,
+        (number, part): (u32, &str),
+        unnoted: &[(u32, u32)],
+        (related, relations): (&[Relation], &mut String),
+    ) -> Result<Option<String>, MarkError> {
+        let known = edits::legacy_drawing(self.container, part)?;
+        let drawing = related.iter().find(|each| Some(&each.id) == known.as_ref());
+        let drawing = drawing.map(|each| each.part.clone()).filter(|part| self.names.contains(part));
+        if unnoted.is_empty() {
+            return Ok(None);
+        }
+        if let Some(drawing) = drawing {
+            let bytes = edits::drawing_bytes(self.container, &drawing)?;
+            let first = new_parts::free_shape(number, &bytes);
+            self.edits.insert(drawing, Edit::Drawing(new_parts::shapes(first, unnoted)));
+            return Ok(None);
+        }
+        let name = self.unused("xl/drawings/vmlDrawing_marks.vml");
+        let id = unused_id(related, "rIdMarkShapes");
+        relations.push_str(&new_parts::relation(&id, "vmlDrawing", (&name, self.dialect)));
+        let shapes = new_parts::shapes(new_parts::free_shape(number, &[]), unnoted);
+        self.new_parts.push((name, new_parts::drawing(&shapes)));
+        let office = new_parts::office(self.dialect);
+        Ok(Some(format!(r#"<PREFIXlegacyDrawing xmlns:r="{office}" r:id="{id}"/>"#)))
     }
 
     fn add_relations(&mut self, part: &str, relations: String) {
@@ -260,26 +278,36 @@ impl<'c, R: Read + Seek> Planner<'c, R> {
         }
     }
 
+    /// The list of all problems: in place of that of an earlier round, or as the last sheet.
     fn add_list(&mut self, problems: &[Problem]) -> Result<(), MarkError> {
+        let list = new_parts::list(problems, self.dialect);
+        if let Some(known) = self.container.sheets.iter().find(|sheet| sheet.name == new_parts::LIST) {
+            self.edits.insert(known.part.clone(), Edit::Whole(list));
+            return Ok(());
+        }
         let part = self.unused("xl/worksheets/sheet_marks.xml");
-        let taken: Vec<&str> = self.container.sheets.iter().map(|sheet| sheet.name.as_str()).collect();
-        let numbered =
-            (1..).map(|number| if number == 1 { "Problems".into() } else { format!("Problems {number}") });
-        let mut free =
-            numbered.filter(|name: &String| !taken.iter().any(|known| known.eq_ignore_ascii_case(name)));
-        let name = free.next().unwrap_or_default();
-        self.types.push_str(&new_parts::override_of(&part, "worksheet"));
-        self.relations.push_str(&new_parts::relation("rIdMarkList", "worksheet", (&part, self.is_strict)));
-        self.new_parts.push((part, new_parts::list(problems, self.is_strict)));
         let workbook = self.container.workbook.clone();
-        self.edits.insert(workbook.clone(), Edit::Workbook { name, is_strict: self.is_strict });
-        let relations = std::mem::take(&mut self.relations);
-        self.add_relations(&workbook, relations);
+        let id = unused_id(&self.container.relations(&workbook)?, "rIdMarkList");
+        self.types.push_str(&new_parts::override_of(&part, "worksheet"));
+        self.relations.push_str(&new_parts::relation(&id, "worksheet", (&part, self.dialect)));
+        self.new_parts.push((part, list));
+        let name = new_parts::LIST.to_owned();
+        self.edits.insert(workbook, Edit::Workbook { name, id, dialect: self.dialect });
         Ok(())
     }
 
     fn finish(mut self) -> Plan {
+        let relations = std::mem::take(&mut self.relations);
+        self.add_relations(&self.container.workbook.clone(), relations);
         self.edits.insert("[Content_Types].xml".into(), Edit::Types(self.types));
         Plan { edits: self.edits, new_parts: self.new_parts }
     }
+}
+
+/// An id that no relation has.
+fn unused_id(related: &[Relation], wanted: &str) -> String {
+    let numbered =
+        (1..).map(|number| if number == 1 { wanted.to_owned() } else { format!("{wanted}{number}") });
+    let mut free = numbered.filter(|id| !related.iter().any(|each| each.id == *id));
+    free.next().unwrap_or_default()
 }

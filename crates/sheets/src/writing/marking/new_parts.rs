@@ -10,28 +10,41 @@ use super::Marks;
 use crate::reading::letters;
 
 const STRICT: &str = "http://purl.oclc.org/ooxml";
+/// The sheet that lists the problems. Whatever sheet has this name is ours.
+pub(super) const LIST: &str = "Problems found";
+/// Always true, and nobody else would write it: this is how our red is known again.
+pub(super) const FORMULA: &str = "\"problem\"=\"problem\"";
 /// The author of our notes.
 pub(super) const AUTHOR: &str = "Problems found";
 /// Light red, as a fill behind whatever a cell looks like.
 pub(super) const FORMAT: &str = r#"<font><color rgb="FF9C0006"/></font><fill><patternFill patternType="solid"><fgColor rgb="FFFFC7CE"/><bgColor rgb="FFFFC7CE"/></patternFill></fill>"#;
 
+/// Which namespaces a workbook uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Usual,
+    Strict,
+}
+
 /// The namespace of the markup.
-pub(super) fn main(is_strict: bool) -> String {
-    if is_strict { format!("{STRICT}/spreadsheetml/main") } else { super::super::package::MAIN.to_owned() }
+pub(super) fn main(dialect: Dialect) -> String {
+    match dialect {
+        Dialect::Strict => format!("{STRICT}/spreadsheetml/main"),
+        Dialect::Usual => super::super::package::MAIN.to_owned(),
+    }
 }
 
 /// The namespace of relations, which is also where the names of their kinds begin.
-pub(super) fn office(is_strict: bool) -> String {
-    if is_strict {
-        format!("{STRICT}/officeDocument/relationships")
-    } else {
-        super::super::package::OFFICE.to_owned()
+pub(super) fn office(dialect: Dialect) -> String {
+    match dialect {
+        Dialect::Strict => format!("{STRICT}/officeDocument/relationships"),
+        Dialect::Usual => super::super::package::OFFICE.to_owned(),
     }
 }
 
 /// A relation to a part.
-pub(super) fn relation(id: &str, kind: &str, (part, is_strict): (&str, bool)) -> String {
-    format!(r#"<Relationship Id="{id}" Type="{}/{kind}" Target="/{}"/>"#, office(is_strict), escaped(part))
+pub(super) fn relation(id: &str, kind: &str, (part, dialect): (&str, Dialect)) -> String {
+    format!(r#"<Relationship Id="{id}" Type="{}/{kind}" Target="/{}"/>"#, office(dialect), escaped(part))
 }
 
 /// A part of relations.
@@ -48,38 +61,41 @@ pub(super) fn override_of(part: &str, kind: &str) -> String {
 }
 
 /// Styles for a workbook that has none.
-pub(super) fn styles(is_strict: bool) -> String {
+pub(super) fn styles(dialect: Dialect) -> String {
     format!(
         r#"{DECLARATION}<styleSheet xmlns="{}"><fonts count="1"><font><sz val="11"/><name val="Calibri"/></font></fonts><fills count="2"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill></fills><borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders><cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs><cellXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/></cellXfs><dxfs count="1"><dxf>{FORMAT}</dxf></dxfs></styleSheet>"#,
-        main(is_strict)
+        main(dialect)
     )
 }
 
 /// Notes for a sheet that has none.
-pub(super) fn notes(marks: &Marks, is_strict: bool) -> String {
+pub(super) fn notes(marks: &Marks, dialect: Dialect) -> String {
     let mut list = String::new();
     for (cell, text) in marks {
-        list.push_str(&note(*cell, text, ""));
+        list.push_str(&note(*cell, text, (0, "")));
     }
     format!(
         r#"{DECLARATION}<comments xmlns="{}"><authors><author>{AUTHOR}</author></authors><commentList>{list}</commentList></comments>"#,
-        main(is_strict)
+        main(dialect)
     )
 }
 
 /// One note; `prefix` is what names of elements begin with.
-pub(super) fn note((row, column): (u32, u32), text: &str, prefix: &str) -> String {
-    let (at, text, p) = (letters(column), escaped(text), prefix);
-    format!(
-        r#"<{p}comment ref="{at}{row}" authorId="0"><{p}text><{p}r><{p}t xml:space="preserve">{text}</{p}t></{p}r></{p}text></{p}comment>"#
-    )
+pub(super) fn note((row, column): (u32, u32), text: &str, (author, p): (usize, &str)) -> String {
+    let (at, run) = (letters(column), run(text, p));
+    format!(r#"<{p}comment ref="{at}{row}" authorId="{author}"><{p}text>{run}</{p}text></{p}comment>"#)
+}
+
+/// A piece of a note's text.
+pub(super) fn run(text: &str, p: &str) -> String {
+    format!(r#"<{p}r><{p}t xml:space="preserve">{}</{p}t></{p}r>"#, escaped(text))
 }
 
 /// The shapes of notes: spreadsheet programs draw them in a language older than theirs.
-pub(super) fn shapes<'a>(sheet: u32, cells: impl Iterator<Item = &'a (u32, u32)>) -> String {
+pub(super) fn shapes(first: u32, cells: &[(u32, u32)]) -> String {
     let mut out = String::new();
     for (number, (row, column)) in (1_u32..).zip(cells) {
-        let id = 900_000_000 + sheet * 100_000 + number;
+        let id = first.saturating_add(number);
         let top = row - 1;
         let anchor = format!("{}, 12, {}, 4, {}, 20, {}, 8", column + 1, top, column + 5, top + 6);
         let _ = write!(
@@ -90,6 +106,16 @@ pub(super) fn shapes<'a>(sheet: u32, cells: impl Iterator<Item = &'a (u32, u32)>
     out
 }
 
+/// A number behind which no shape of a drawing has one. Each sheet has a range of its own.
+pub(super) fn free_shape(sheet: u32, drawing: &[u8]) -> u32 {
+    let base = 900_000_000 + sheet * 1_000_000;
+    let free = (0..40).map(|round| base + round * 25_000).find(|first| {
+        let name = format!("_x0000_s{}\"", first + 1);
+        !drawing.windows(name.len()).any(|window| window == name.as_bytes())
+    });
+    free.unwrap_or(base)
+}
+
 /// A drawing for a sheet that has none.
 pub(super) fn drawing(shapes: &str) -> String {
     format!(
@@ -98,7 +124,7 @@ pub(super) fn drawing(shapes: &str) -> String {
 }
 
 /// The sheet that lists all problems, with a link to each cell.
-pub(super) fn list(problems: &[Problem], is_strict: bool) -> String {
+pub(super) fn list(problems: &[Problem], dialect: Dialect) -> String {
     let mut cells = Cells::default();
     let mut links = String::new();
     cells.start(1, "");
@@ -151,7 +177,7 @@ pub(super) fn list(problems: &[Problem], is_strict: bool) -> String {
     }
     format!(
         r#"{DECLARATION}<worksheet xmlns="{}"><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews><cols><col min="1" max="1" width="10" customWidth="1"/><col min="2" max="2" width="20" customWidth="1"/><col min="3" max="3" width="10" customWidth="1"/><col min="4" max="6" width="24" customWidth="1"/><col min="7" max="7" width="90" customWidth="1"/><col min="8" max="8" width="28" customWidth="1"/></cols><sheetData>{}</sheetData>{links}</worksheet>"#,
-        main(is_strict),
+        main(dialect),
         cells.markup
     )
 }
