@@ -11,6 +11,7 @@ mod peers;
 mod scene;
 mod workbooks;
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,6 +77,8 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
     // Beside the build results, as the service's data: `/tmp` may be memory.
     let program = std::env::current_exe()?;
     let folder = tempfile::tempdir_in(program.parent().unwrap_or_else(|| Path::new(".")))?;
+    // A PostgreSQL server of root's runs as somebody else, below it.
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o711))?;
     let python = if options.has_no_peer { None } else { Python::find() };
     let bench = Bench { options, folder: folder.path(), python };
     let mut report = Findings::default();
@@ -90,7 +93,7 @@ const PREFACE: &str = "\
 A workbook with a marker and so many rows of 30 cells: 12 shared texts, 3 days, 2 flags, 13 numbers. All records are new.
 preview: from the first byte uploaded until the preview is there. submit: from the confirmation until the records are there.
 ours: processor time or memory of the service. limit: calamine reads every cell of the file and forgets it.
-peer: Python with openpyxl (read only), a diff of dictionaries and one transaction of SQLite.";
+peer: Python with openpyxl (read only): checked, staged, compared and submitted in SQLite.";
 
 #[derive(Default)]
 struct Findings {

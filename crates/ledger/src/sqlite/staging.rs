@@ -60,6 +60,9 @@ impl Staging for SqliteLedger {
     }
 
     async fn count_problems(&self, run: &Run, more: &[ProblemCount]) -> Result<()> {
+        if more.is_empty() {
+            return Ok(());
+        }
         let (run, more) = (run.clone(), more.to_vec());
         self.write(move |connection, _| {
             let worked = of_run(connection, &run, &[LogState::Preprocessing, LogState::Validating])?;
