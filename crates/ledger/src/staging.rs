@@ -83,6 +83,8 @@ pub struct Comparison {
     pub basis: u64,
     /// What its submission does.
     pub stats: PreviewStats,
+    /// The same by kind of record.
+    pub stats_by_kind: BTreeMap<String, PreviewStats>,
     /// Records of kinds whose rows may not be removed, and that have none: how many.
     pub missing: u64,
     /// The first of them, in order.
@@ -115,6 +117,8 @@ pub struct ChangesPage {
     pub key_prefix: Option<String>,
     /// After this one: the last one of the page before.
     pub after: Option<RecordKey>,
+    /// Against this head, as long as the log has no preview and so no basis of its own.
+    pub basis: Option<u64>,
     /// At most so many.
     pub limit: u32,
 }

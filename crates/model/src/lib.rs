@@ -4,7 +4,7 @@
 //! the head ([`saves::rule_on_save`]), which key an editor gets ([`opening::rule_on_open`]), what the Document
 //! Server is told ([`callbacks::plan_for`]), what follows from a check ([`checking`]), which names are safe ([`names::FileName`]), who may do what
 //! ([`access::may`], [`operations`], [`sharing`]), how much fits ([`quotas`]), when a session is over ([`sessions::rule_on_look`]), the way of a
-//! summary log to its records ([`submissions`], [`records`]), who hands in what by when ([`scopes`]) and in which order templates came ([`templates`]).
+//! summary log to its records ([`submissions`], [`records`], [`shifts`]), who hands in what by when ([`scopes`]) and in which order templates came ([`templates`]).
 //!
 //! Guarantees: no I/O, no async, no clock, no randomness, so a decision can be replayed, tested in a table and
 //! searched exhaustively (`tests/rules` does).
@@ -30,6 +30,7 @@ pub mod saves;
 pub mod scopes;
 pub mod sessions;
 pub mod sharing;
+pub mod shifts;
 pub mod submissions;
 pub mod templates;
 pub mod trail;

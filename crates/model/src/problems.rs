@@ -62,6 +62,8 @@ codes! {
     NoTemplate = "SUB_005", "NO_TEMPLATE", "The registration has no template";
     /// The notice of an outside uploader cannot be trusted, or names other bytes.
     NoticeInvalid = "SUB_006", "NOTICE_INVALID", "The notice is not valid";
+    /// A warning asks a question that whoever submits has to answer.
+    WarningUnanswered = "SUB_007", "WARNING_UNANSWERED", "A warning has to be answered first";
     /// No such thing, or none this caller may know of.
     NotFound = "API_001", "NOT_FOUND", "There is no such thing here";
     /// No token, or not a valid one.

@@ -123,6 +123,17 @@ impl PreviewStats {
     }
 }
 
+impl std::iter::Sum for PreviewStats {
+    fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
+        each.fold(Self::default(), |sum, more| Self {
+            created: sum.created + more.created,
+            updated: sum.updated + more.updated,
+            unchanged: sum.unchanged + more.unchanged,
+            removed: sum.removed + more.removed,
+        })
+    }
+}
+
 /// What the ledger knows when all versions of a submission are said to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitFacts {

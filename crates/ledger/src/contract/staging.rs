@@ -16,7 +16,15 @@ use crate::logs::LogSource;
 use crate::staging::{ChangesPage, Duplicate, ProblemChunk, ProblemsPage, RowChange};
 
 fn page(log: &str) -> ChangesPage {
-    ChangesPage { log: log_id(log), change: None, kind: None, key_prefix: None, after: None, limit: 1000 }
+    ChangesPage {
+        log: log_id(log),
+        change: None,
+        kind: None,
+        key_prefix: None,
+        after: None,
+        basis: None,
+        limit: 1000,
+    }
 }
 
 fn stats(created: u64, updated: u64, unchanged: u64, removed: u64) -> PreviewStats {
@@ -35,6 +43,8 @@ pub async fn a_preview_tells_what_is_created_updated_unchanged_and_removed(desk:
         desk.previewed("two", Policy::OneActive, &rows(&[("1", "6"), ("2", "5"), ("4", "5")])).await;
 
     assert_eq!((comparison.basis, comparison.stats), (1, stats(1, 1, 1, 1)));
+    let kinds: Vec<_> = comparison.stats_by_kind.into_iter().collect();
+    assert_eq!(kinds, [("load".to_owned(), stats(1, 1, 1, 1))]);
     assert_eq!(keys(desk, page("two")).await, ["updated 1", "removed 3", "created 4"]);
     let unchanged = ChangesPage { change: Some(Change::Unchanged), ..page("two") };
     assert_eq!(keys(desk, unchanged).await, ["unchanged 2"]);

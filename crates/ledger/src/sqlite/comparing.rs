@@ -63,14 +63,15 @@ async fn compare_once(
     let (run, fatal) = (run.clone(), kinds(RemovedRows::Fatal));
     ledger
         .read(move |connection| {
-            let Some(stats) = stats_on(connection, &run, basis)? else { return Ok(None) };
+            let Some(stats_by_kind) = stats_by_kind(connection, &run, basis)? else { return Ok(None) };
+            let stats = stats_by_kind.values().copied().sum();
             let (mut missing, mut missing_keys) = (0, Vec::new());
             for kind in &fatal {
                 missing += count_missing(connection, &worked, kind)?;
                 let room = MISSING_MAX.saturating_sub(u32::try_from(missing_keys.len()).unwrap_or(u32::MAX));
                 missing_keys.extend(first_missing(connection, &worked, (kind, room))?);
             }
-            Ok(Some(Comparison { basis, stats, missing, missing_keys }))
+            Ok(Some(Comparison { basis, stats, stats_by_kind, missing, missing_keys }))
         })
         .await
 }
@@ -253,19 +254,28 @@ fn first_missing(
 
 /// What the submission of a run's log does, if everything staged is compared with the head and the head is the basis.
 pub(super) fn stats_on(connection: &Connection, run: &Run, basis: u64) -> Result<Option<PreviewStats>> {
+    Ok(stats_by_kind(connection, run, basis)?.map(|by_kind| by_kind.into_values().sum()))
+}
+
+fn stats_by_kind(
+    connection: &Connection,
+    run: &Run,
+    basis: u64,
+) -> Result<Option<BTreeMap<String, PreviewStats>>> {
     let worked = of_run(connection, run, &STATES)?;
     // A workbook without a row does nothing, whatever it is compared with.
     let is_compared = worked.is_compared() || worked.staged == 0;
     if worked.head != basis || !is_compared {
         return Ok(None);
     }
-    let mut stats = PreviewStats::default();
+    let mut by_kind: BTreeMap<String, PreviewStats> = BTreeMap::new();
     let mut query = connection.prepare_cached(
-        "SELECT change, count(*) AS count FROM staged_rows WHERE log = ?1 AND (content IS NOT NULL OR change <> 'unchanged')
-         GROUP BY change",
+        "SELECT kind, change, count(*) AS count FROM staged_rows
+         WHERE log = ?1 AND (content IS NOT NULL OR change <> 'unchanged') GROUP BY kind, change",
     )?;
     let mut rows = query.query([asked(worked.log)])?;
     while let Some(row) = rows.next()? {
+        let stats = by_kind.entry(row.get("kind")?).or_default();
         let count = row.get("count")?;
         match word(row, "change", Change::parse)? {
             Change::Created => stats.created = count,
@@ -274,7 +284,7 @@ pub(super) fn stats_on(connection: &Connection, run: &Run, basis: u64) -> Result
             Change::Removed => stats.removed = count,
         }
     }
-    Ok(Some(stats))
+    Ok(Some(by_kind))
 }
 
 fn key(row: &Row<'_>) -> rusqlite::Result<RecordKey> {
@@ -292,7 +302,7 @@ const FILTERS: &str = "(s.kind, s.key) > (?4, ?5) AND (?6 IS NULL OR s.change = 
 pub(super) fn changes(connection: &Connection, page: &ChangesPage) -> Result<Vec<RowChange>> {
     let Some(log) = log_rows::by_id(connection, &page.log)? else { return Ok(Vec::new()) };
     let Some((scope, _)) = log_rows::scope_number(connection, &log.scope)? else { return Ok(Vec::new()) };
-    let (query, basis) = match (log.commit, log.basis) {
+    let (query, basis) = match (log.commit, log.basis.or(page.basis)) {
         (Some((sequence, _)), _) => (
             format!(
                 "SELECT s.kind, s.key, s.change, s.sheet, s.sheet_row, {CONTENTS} FROM record_versions s

@@ -83,6 +83,14 @@ impl From<SubmissionError> for Problem {
                 format!("The summary log is {}; only a validated one can be submitted.", state.as_str()),
                 "Wait until it is validated, or correct the workbook and upload it again.",
             ),
+            SubmissionError::Unanswered { warning } => Self::new(
+                StatusCode::CONFLICT,
+                Code::WarningUnanswered,
+                format!(
+                    "The workbook has the warning {warning}, and nobody said that it is right all the same."
+                ),
+                "Look at the problems of the log. If all is meant so, submit it with ?despite= and the code of the warning.",
+            ),
             SubmissionError::OtherBytes => Self::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 Code::NoticeInvalid,

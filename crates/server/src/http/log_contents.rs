@@ -251,6 +251,7 @@ pub(super) async fn list_changes(
         kind: query.kind,
         key_prefix: query.key_prefix,
         after: after.map(|(kind, key)| RecordKey { kind, key }),
+        basis: None,
         limit: query.limit.unwrap_or(PAGE).clamp(1, PAGE_MAX),
     };
     let changes = app.ledger.log_changes(&page).await?;

@@ -27,7 +27,7 @@ use super::bytes::send;
 use super::caller::Session;
 use super::extract::{PathOf, QueryOf};
 use crate::app::App;
-use crate::submitting::{Confirmed, Upload, confirm, undo, upload};
+use crate::submitting::{Confirmation, Confirmed, Upload, confirm, undo, upload};
 
 /// Most entries of a page.
 pub(super) const PAGE_MAX: u32 = 500;
@@ -341,23 +341,34 @@ pub(super) async fn find_summary_log(
     Ok(Json(log_of(&app, &scope, &log).await?.into()))
 }
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct SubmitQuery {
+    /// A warning that asks something, and that is right as it is: `ROWS_SEEM_SHIFTED`.
+    #[param(max_length = 64, example = "ROWS_SEEM_SHIFTED")]
+    despite: Option<String>,
+}
+
 /// Confirms the preview of a summary log: its records are written.
 ///
 /// 202 while they are being written, 200 when they are there; asking again gives the same answer and writes nothing twice.
 #[utoipa::path(post, path = "/api/v1/organisations/{organisation}/registrations/{registration}/summary-logs/{log}/submit", tag = "submissions",
-    security(("bearer" = [])), params(("organisation" = String, Path), ("registration" = String, Path), ("log" = String, Path)),
+    security(("bearer" = [])), params(("organisation" = String, Path), ("registration" = String, Path), ("log" = String, Path), SubmitQuery),
     responses((status = 200, body = SummaryLogView), (status = 202, body = SummaryLogView),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, description = "SUB_001 in progress, SUB_002 a newer one was uploaded, SUB_003 the records moved, SUB_004 no preview", body = ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, description = "SUB_001 in progress, SUB_002 a newer one was uploaded, SUB_003 the records moved, SUB_004 no preview, SUB_007 a warning is unanswered", body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn submit_summary_log(
     State(app): State<Arc<App>>,
     session: Session,
     PathOf((organisation, registration, log)): PathOf<(String, String, String)>,
+    QueryOf(query): QueryOf<SubmitQuery>,
 ) -> Result<Response, Problem> {
     let scope = scope_of(&session, (&organisation, &registration), Permission::Submit)?;
     let log = log_of(&app, &scope, &log).await?;
-    Ok(match confirm(&app, &scope, &log.id, &session.author()).await? {
+    let confirmation = Confirmation { who: session.author(), despite: query.despite.into_iter().collect() };
+    Ok(match confirm(&app, &scope, &log.id, &confirmation).await? {
         Confirmed::Running(log) => accepted(StatusCode::ACCEPTED, *log),
         Confirmed::Done(log) => accepted(StatusCode::OK, *log),
     })

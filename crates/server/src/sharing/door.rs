@@ -17,6 +17,8 @@ use tokio::sync::Semaphore;
 use super::passwords;
 
 const WINDOW: SignedDuration = SignedDuration::from_mins(10);
+/// Visitors who come together look at the clock one after the other, and need not be counted in that order.
+const DISORDER_MAX: SignedDuration = SignedDuration::from_mins(1);
 /// More than anybody mistypes; nobody who guesses comes anywhere with so many.
 const MISSES_PER_ADDRESS: u32 = 100;
 /// From many addresses.
@@ -129,7 +131,7 @@ impl Door {
     fn at(&self, now: Timestamp) -> MutexGuard<'_, Window> {
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         // A clock that went back must not keep a window open for ever.
-        if now >= window.ends_at || window.ends_at.duration_since(now) > WINDOW {
+        if now >= window.ends_at || window.ends_at.duration_since(now) > WINDOW + DISORDER_MAX {
             *window =
                 Window { ends_at: now.checked_add(WINDOW).unwrap_or(Timestamp::MAX), ..Window::default() };
         }
@@ -186,6 +188,17 @@ mod tests {
         assert!(door.miss("192.0.2.3", at(2)).is_err(), "in total");
         assert_eq!(from_one(600), Ok(()), "the next window");
         assert_eq!(door.miss("192.0.2.1", at(-9000)), Ok(()), "a clock that went back");
+    }
+
+    #[test]
+    fn who_looked_at_the_clock_first_and_is_counted_later_starts_no_new_window() {
+        let door = Door::default();
+        assert_eq!(door.miss("192.0.2.1", at(1)), Ok(()));
+
+        for _ in 1..MISSES_PER_ADDRESS {
+            assert_eq!(door.miss("192.0.2.1", at(0)), Ok(()));
+        }
+        assert_eq!(door.miss("192.0.2.1", at(1)), Err(Full { seconds: 601 }));
     }
 
     #[test]

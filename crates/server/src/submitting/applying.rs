@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ledger::documents::Author;
 use ledger::logs::{CHUNK_MAX, Run, Submission, SubmitWish, SummaryLog};
 use ledger::records::VersionAppends;
-use model::submissions::OnSubmit;
+use model::submissions::{LogState, OnSubmit};
 use model::{Scope, SummaryLogId};
 
 use super::working::{lease_from, work};
@@ -17,6 +17,17 @@ use crate::app::App;
 
 /// Rounds of appending before we take it for a fault of ours.
 const ROUNDS_MAX: u32 = 3;
+/// The warning that asks whoever submits.
+const ASKS: &str = sheets::code::ROWS_SEEM_SHIFTED;
+
+/// Somebody confirms a preview.
+#[derive(Debug, Clone)]
+pub struct Confirmation {
+    /// Who.
+    pub who: Author,
+    /// Warnings that ask something, and that are right as they are.
+    pub despite: Vec<String>,
+}
 
 /// What became of a confirmation.
 #[derive(Debug)]
@@ -32,12 +43,13 @@ pub async fn confirm(
     app: &Arc<App>,
     scope: &Scope,
     id: &SummaryLogId,
-    who: &Author,
+    confirmation: &Confirmation,
 ) -> Result<Confirmed, SubmissionError> {
+    answered(app, (scope, id), &confirmation.despite).await?;
     let wish = SubmitWish {
         scope: scope.clone(),
         log: id.clone(),
-        who: who.clone(),
+        who: confirmation.who.clone(),
         at: app.now(),
         until: lease_from(app.now()),
     };
@@ -61,6 +73,24 @@ pub async fn confirm(
             Err(SubmissionError::Stale)
         }
         OnSubmit::RefuseNotValidated => Err(SubmissionError::NotValidated { state: log.state }),
+    }
+}
+
+/// Whether every question of the preview is answered. Only a log with a preview asks.
+async fn answered(
+    app: &App,
+    (scope, id): (&Scope, &SummaryLogId),
+    despite: &[String],
+) -> Result<(), SubmissionError> {
+    let log = app.ledger.log(scope, id).await?.ok_or(SubmissionError::NotFound)?;
+    if log.state != LogState::Validated {
+        return Ok(());
+    }
+    let counts = app.ledger.problem_counts(id).await?;
+    let asks = |code: &str| code == ASKS && !despite.iter().any(|answered| answered == code);
+    match counts.iter().any(|count| asks(&count.code)) {
+        true => Err(SubmissionError::Unanswered { warning: ASKS }),
+        false => Ok(()),
     }
 }
 

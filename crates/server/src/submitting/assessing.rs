@@ -13,7 +13,7 @@ use model::submissions::{LogState, Problem, Severity};
 use sheets::{Place, Removed, Template, code};
 
 use super::staging::{Read, read};
-use super::{Grounds, SubmissionError, grounds, scanning};
+use super::{Grounds, SubmissionError, grounds, scanning, shifting};
 use crate::app::App;
 
 /// Comparisons before we take it for a fault of ours: each time somebody else submitted meanwhile.
@@ -103,18 +103,25 @@ fn removals(template: &Template) -> BTreeMap<String, RemovedRows> {
 }
 
 async fn verdict(
-    app: &App,
+    app: &Arc<App>,
     run: &Run,
     (comparison, read, template): (&Comparison, &Read, &Template),
 ) -> Result<LogVerdict, SubmissionError> {
+    let found_before = read.problems.problems.len() as u64;
+    let keep_max = read.problems.keep_max;
     if comparison.missing == 0 {
+        let problems = shifting::shifted(app, run, (comparison, template)).await?;
+        let is_fatal = problems.iter().any(|problem| problem.severity == Severity::Fatal);
+        app.ledger.stage_problems(run, &ProblemChunk { found_before, problems, keep_max }).await?;
         app.ledger.count_problems(run, &read.beyond).await?;
-        return Ok(LogVerdict::Validated { basis: comparison.basis });
+        return Ok(match is_fatal {
+            true => LogVerdict::Invalid { reason: None },
+            false => LogVerdict::Validated { basis: comparison.basis },
+        });
     }
     let problems: Vec<_> = comparison.missing_keys.iter().map(|row| missing(template, row)).collect();
     let count = comparison.missing.saturating_sub(problems.len() as u64);
-    let found_before = read.problems.problems.len() as u64;
-    let chunk = ProblemChunk { found_before, problems, keep_max: read.problems.keep_max };
+    let chunk = ProblemChunk { found_before, problems, keep_max };
     app.ledger.stage_problems(run, &chunk).await?;
     let beyond = ProblemCount { code: code::ROW_REMOVED.to_owned(), severity: Severity::Fatal, count };
     app.ledger.count_problems(run, &[beyond]).await?;

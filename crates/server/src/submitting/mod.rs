@@ -17,6 +17,7 @@ mod assessing;
 mod bringing;
 mod grounds;
 mod scanning;
+mod shifting;
 mod staging;
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,7 @@ use vault::VaultError;
 
 use crate::incoming::{StoreError, UploadError};
 
-pub use applying::{Confirmed, confirm};
+pub use applying::{Confirmation, Confirmed, confirm};
 pub use bringing::{Stored, put_bytes, upload_stored};
 pub use grounds::Grounds;
 pub use uploading::{Bringing, Upload, undo, upload, upload_content};
@@ -59,6 +60,12 @@ pub enum SubmissionError {
     NotValidated {
         /// What it is.
         state: LogState,
+    },
+    /// A warning asks something that whoever submits has to answer.
+    #[error("a warning has to be answered first")]
+    Unanswered {
+        /// Its code.
+        warning: &'static str,
     },
     /// The bytes are not those that were announced, or are not there.
     #[error("the file is not the one that was announced")]

@@ -225,7 +225,35 @@ async fn behaviour_12_rows_that_shifted_are_seen_before_anybody_confirms() {
         .collect();
     let site = |old: &str, new: &str| json!({ "column": "SITE", "old": old, "new": new });
     assert_eq!(cells, [&site("North", "East"), &site("South", "North")], "{view}");
+    let problems = scene.stage.get(&scene.link(&log, "/problems")).await;
+    let warning = &problems["problems"][0];
+    assert_eq!((&warning["code"], &warning["severity"]), (&json!("ROWS_SEEM_SHIFTED"), &json!("warning")));
+    let sentence = warning["sentence"].as_str().unwrap();
+    assert!(sentence.contains("1001 has those of 1000, and 1 more such"), "{sentence}");
+    let refused = scene.refused(scene.submit(&log).await, "SUB_007").await;
+    assert!(refused["next"].as_str().unwrap().contains("?despite="), "{refused}");
     assert_eq!(scene.tonnes().await, pairs(&[("1000", "1.5"), ("1001", "2")]));
+
+    let despite = scene.link(&log, "/submit?despite=ROWS_SEEM_SHIFTED");
+    let answer = scene.stage.request(Method::POST, &despite).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::ACCEPTED);
+
+    assert_eq!(scene.settled(&scene.link(&log, "")).await["submission"], 2);
+    assert_eq!(scene.tonnes().await, pairs(&[("1000", "3"), ("1001", "1.5"), ("1002", "2")]));
+    scene.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_were_only_corrected_ask_nothing() {
+    let scene = Scene::begin().await;
+    let first = scene.preview(&FIRST).await;
+    scene.submitted(&first).await;
+
+    let log = scene.preview(&[["1000", "North", "1.75"], ["1001", "South", "2.25"]]).await;
+
+    assert_eq!(stats(&log), [0, 2, 0, 0], "{log}");
+    assert_eq!(scene.stage.get(&scene.link(&log, "/problems")).await["problems"], json!([]));
+    scene.submitted(&log).await;
     scene.end().await;
 }
 
