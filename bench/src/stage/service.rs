@@ -72,6 +72,12 @@ impl Service {
         Ok(answered(path, request).await?.json().await?)
     }
 
+    /// What a stream of events says, until it ends.
+    pub(crate) async fn listen(&self, path: &str) -> Result<String> {
+        let request = self.http.get(self.url(path)).bearer_auth(api_token("bench")?);
+        Ok(answered(path, request).await?.text().await?)
+    }
+
     pub(crate) async fn put(&self, path: &str, body: &Value) -> Result<Value> {
         let request = self.http.put(self.url(path)).bearer_auth(api_token("bench")?).json(body);
         Ok(answered(path, request).await?.json().await?)

@@ -23,7 +23,7 @@ use crate::report::{Report, Row};
 use crate::stage::{Service, Stage};
 use beside::{Savers, percentile};
 use peers::{PeerDone, Python, Store, bare_parse_cpu_s};
-use scene::{Done, Scene, Used, add_template, rest};
+use scene::{Done, Reports, Scene, Used, add_template, rest};
 
 const SMALL: u32 = 15_000;
 const LARGE: u32 = 500_000;
@@ -39,6 +39,8 @@ const SMALL_MIB_MAX: f64 = 96.0;
 const LARGE_MIB_MAX: f64 = 512.0;
 const PEER_RATIO_MIN: f64 = 15.0;
 const SAVE_RATIO_MAX: f64 = 2.0;
+/// Somebody who looks on sees it move.
+const REPORTS_MIN: usize = 20;
 
 /// What to measure.
 #[derive(Debug, Default)]
@@ -210,14 +212,16 @@ impl Bench<'_> {
         drop(savers);
         drop(stage);
         let peer = self.peers(&workbook, &workbook, Store::Sqlite).0;
+        let Reports { answers, events } = ours.reports;
         let figures = Figures { rows: LARGE, ours, limit_cpu_s, peer };
         self.tell(&figures, findings);
         findings.rows.push(Row::new("500000 x 30 cleared away", "s CPU", (cleared.cpu_s, None, None)));
         let memory = (peak_mib, None, figures.peer.map(|peer| peer.memory_bytes / MIB));
         findings.rows.push(
             Row::new("peak memory 500000 x 30", "MiB", memory)
-                .noted(&format!("progress was told {} times", ours.reports)),
+                .noted(&format!("progress was told {answers} times to who asked, {events} times by events")),
         );
+        findings.expect(answers.min(events) >= REPORTS_MIN, || "hardly any progress was told".to_owned());
         findings.expect(peak_mib <= LARGE_MIB_MAX, || format!("{peak_mib:.0} MiB for {LARGE} rows"));
         for percent in [50, 99] {
             let (beside, quiet) = (percentile(&beside_ms, percent), percentile(&quiet_ms, percent));
@@ -288,7 +292,7 @@ fn middle(all: &[Done]) -> Done {
     Done {
         preview: Used { seconds: of(|done| done.preview.seconds), cpu_s: of(|done| done.preview.cpu_s) },
         submit: Used { seconds: of(|done| done.submit.seconds), cpu_s: of(|done| done.submit.cpu_s) },
-        reports: 0,
+        reports: Reports::default(),
     }
 }
 

@@ -33,12 +33,20 @@ impl Used {
     }
 }
 
-/// A preview and a submission, and how often the log told how far it was.
+/// A preview and a submission, and how often the log told how far it was: when it was asked, and by its events. The latter are
+/// followed for long ones only.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Done {
     pub(super) preview: Used,
     pub(super) submit: Used,
-    pub(super) reports: usize,
+    pub(super) reports: Reports,
+}
+
+/// How often a log told how far it was.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Reports {
+    pub(super) answers: usize,
+    pub(super) events: usize,
 }
 
 /// Adds the template of the bench.
@@ -63,7 +71,7 @@ impl<'a> Scene<'a> {
     /// Uploads a workbook, waits for its preview, confirms it and waits until it is done.
     pub(super) async fn submit(&self, workbook: &Path, (rows, changes): (u32, u32)) -> Result<Done> {
         let bytes = Bytes::from(std::fs::read(workbook)?);
-        let mut reports = 0;
+        let mut reports = Reports::default();
         let began = self.begin_gauge();
         let log =
             self.service.post_bytes(&format!("{}/summary-logs?name=bench.xlsx", self.path), bytes).await?;
@@ -86,7 +94,20 @@ impl<'a> Scene<'a> {
         Ok(Done { preview, submit, reports })
     }
 
-    async fn settled(&self, link: &str, rows: u32, reports: &mut usize) -> Result<Value> {
+    async fn settled(&self, link: &str, rows: u32, reports: &mut Reports) -> Result<Value> {
+        if rows < LONG_ROWS {
+            return self.asked(link, LOOK_EVERY, &mut reports.answers).await;
+        }
+        let events = format!("{link}/events");
+        let (log, told) = tokio::try_join!(
+            self.asked(link, LOOK_EVERY_LONG, &mut reports.answers),
+            self.service.listen(&events)
+        )?;
+        reports.events += told.matches("event: log").count();
+        Ok(log)
+    }
+
+    async fn asked(&self, link: &str, every: Duration, answers: &mut usize) -> Result<Value> {
         let deadline = Instant::now() + PATIENCE;
         let mut told = (Value::Null, Value::Null);
         while Instant::now() < deadline {
@@ -96,9 +117,9 @@ impl<'a> Scene<'a> {
                 return Ok(log);
             }
             let tells = (log["rows"].clone(), log["applied"].clone());
-            *reports += usize::from(tells != told);
+            *answers += usize::from(tells != told);
             told = tells;
-            tokio::time::sleep(if rows < LONG_ROWS { LOOK_EVERY } else { LOOK_EVERY_LONG }).await;
+            tokio::time::sleep(every).await;
         }
         bail!("nothing came of {link}")
     }

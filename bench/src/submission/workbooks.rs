@@ -55,9 +55,10 @@ fn kind(column: u32) -> Kind {
 /// The template.
 pub(super) fn template() -> String {
     let mut text = String::from(
-        "[template]\nid = \"bench\"\ntitle = \"Bench\"\nversion = \"1.0\"\naccepts = [\"1.0\"]\nmarker_prefix = \"__SG\"\n\
+        "[template]\nid = \"bench\"\ntitle = \"Bench\"\nversion = \"1.0.0\"\naccepts = [\"1.0.0\"]\nmarker_prefix = \"__SG\"\n\
          [limits]\nfile_bytes = 400_000_000\ninflated_bytes = 4_000_000_000\nrows_per_table = 600_000\n\
          [[meta]]\nname = \"REGISTRATION\"\nrequired = true\nequals = \"scope.registration.number\"\n\
+         [[meta]]\nname = \"VERSION\"\ntype = \"version\"\nrequired = true\none_of = \"template.accepts\"\n\
          [[table]]\nname = \"LOADS\"\nrecord_kind = \"load\"\nsheet = \"Loads\"\nkey = \"C0\"\nremoved_row = \"fatal\"\n",
     );
     for column in 0..COLUMNS {
@@ -142,7 +143,9 @@ const FRAME: [(&str, &str); 5] = [
 /// Shared texts begin with the words, then the phrases, then the markers and headers, then one of each row's own.
 const FIRST_PHRASE: u32 = WORDS;
 const FIRST_HEADER: u32 = FIRST_PHRASE + PHRASES;
-const HEADERS: u32 = COLUMNS + 3;
+const MARKERS: [&str; 5] =
+    ["__SG_META_REGISTRATION", "R-1", "__SG_META_VERSION", "1.0.0", "__SG_TABLE_LOADS"];
+const HEADERS: u32 = COLUMNS + 5;
 const FIRST_OWN: u32 = FIRST_HEADER + HEADERS;
 
 fn write_strings(out: &mut impl Write, rows: u32) -> Result<()> {
@@ -153,7 +156,7 @@ fn write_strings(out: &mut impl Write, rows: u32) -> Result<()> {
     for number in 0..PHRASES {
         write!(out, "<si><t>Weighbridge ticket book {number} &amp; notes</t></si>")?;
     }
-    for text in ["__SG_META_REGISTRATION", "R-1", "__SG_TABLE_LOADS"] {
+    for text in MARKERS {
         write!(out, "<si><t>{text}</t></si>")?;
     }
     for column in 0..COLUMNS {
@@ -167,15 +170,14 @@ fn write_strings(out: &mut impl Write, rows: u32) -> Result<()> {
 
 fn write_sheet(out: &mut impl Write, rows: u32, edition: u32) -> Result<()> {
     write!(out, "<worksheet xmlns=\"{NAMESPACE}\"><sheetData>")?;
-    let (marker, number) = (FIRST_HEADER, FIRST_HEADER + 1);
-    write!(
-        out,
-        "<row r=\"1\"><c r=\"A1\" t=\"s\"><v>{marker}</v></c><c r=\"B1\" t=\"s\"><v>{number}</v></c></row>"
-    )?;
-    write!(out, "<row r=\"3\"><c r=\"A3\" t=\"s\"><v>{}</v></c>", FIRST_HEADER + 2)?;
+    for (row, marker) in [(1, FIRST_HEADER), (2, FIRST_HEADER + 2)] {
+        write!(out, "<row r=\"{row}\"><c r=\"A{row}\" t=\"s\"><v>{marker}</v></c>")?;
+        write!(out, "<c r=\"B{row}\" t=\"s\"><v>{}</v></c></row>", marker + 1)?;
+    }
+    write!(out, "<row r=\"3\"><c r=\"A3\" t=\"s\"><v>{}</v></c>", FIRST_HEADER + 4)?;
     let letters: Vec<String> = (0..COLUMNS).map(|column| letters(column + 1)).collect();
     for (column, letters) in (0..COLUMNS).zip(&letters) {
-        write!(out, "<c r=\"{letters}3\" t=\"s\"><v>{}</v></c>", FIRST_HEADER + 3 + column)?;
+        write!(out, "<c r=\"{letters}3\" t=\"s\"><v>{}</v></c>", FIRST_HEADER + 5 + column)?;
     }
     write!(out, "</row>")?;
     let mut line = String::new();
