@@ -55,6 +55,7 @@ use std::time::Duration;
 
 use model::{Environment, Guards};
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use crate::{LedgerError, Result};
 use readers::Readers;
@@ -196,8 +197,14 @@ fn connect(file: &Path, durability: Durability) -> Result<Connection> {
              PRAGMA temp_store = MEMORY;"
         ))
         .map_err(unavailable)?;
+    keep_plans(&connection).map_err(unavailable)?;
     connection.set_prepared_statement_cache_capacity(128);
     Ok(connection)
+}
+
+/// A statement that is kept is planned once, not again for each value it is given.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 /// SQLite flushes its files but not the entry of the main file in its folder.
