@@ -202,6 +202,10 @@ fn connect(file: &Path, durability: Durability) -> Result<Connection> {
     Ok(connection)
 }
 
+/// Rows of a workbook that are written before it is somebody else's turn: about a millisecond, for a save may be waiting. They are
+/// flushed with whatever comes later, so that short turns cost little.
+const TURN_MAX: usize = 125;
+
 /// A statement that is kept is planned once, not again for each value it is given.
 fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
