@@ -2,7 +2,24 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
+
+/// Which way through the service is tortured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Flow {
+    /// Documents that are edited and saved.
+    Documents,
+    /// Workbooks that are handed in and become records.
+    Submissions,
+}
+
+impl Flow {
+    /// Whether a step of the source lies on this way.
+    pub(crate) fn has(self, step: &str) -> bool {
+        let is_of_submissions = step.starts_with("log.") || step.starts_with("submission.");
+        is_of_submissions == (self == Self::Submissions)
+    }
+}
 
 /// Kills the real service at every step under real load, and checks every promise from outside.
 ///
@@ -16,11 +33,15 @@ use clap::Parser;
 Examples:
   torture --kills 1000 --seed 7              a long run
   torture --kills 200 --power-loss           every kill takes the power with it
+  torture --flow submissions --kills 60      workbooks instead of documents
   torture --mutant no-order-guard            one guard removed: must be found out
   torture --all-mutants                      every guard removed in turn, and none
   torture --short                            what CI runs, in less than three minutes"
 )]
 pub(crate) struct Arguments {
+    /// What is tortured.
+    #[arg(long, value_enum, default_value_t = Flow::Documents, value_name = "FLOW")]
+    pub(crate) flow: Flow,
     /// How often the service is killed.
     #[arg(long, default_value_t = 60, value_name = "N")]
     pub(crate) kills: u64,
@@ -48,7 +69,7 @@ pub(crate) struct Arguments {
     /// Remove every guard in turn; each must be found out, and the service with all its guards must be clean.
     #[arg(long, conflicts_with_all = ["mutant", "short"])]
     pub(crate) all_mutants: bool,
-    /// The form for CI: 25 kills, a few with power loss, in mild weather; three mutants.
+    /// The form for CI: 25 kills, a few with power loss, in mild weather; some kills of submissions; five mutants.
     #[arg(long, conflicts_with = "mutant")]
     pub(crate) short: bool,
     /// Keep the folders of all rounds here. Those with findings are always kept, if not here then in a temporary folder.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser as _;
-use model::Guards;
 
 use crate::arguments::Arguments;
 use crate::report::{Totals, print, tell};
@@ -18,7 +17,7 @@ use crate::{mutants, program};
 pub fn run() -> ExitCode {
     let arguments = Arguments::parse();
     if arguments.list_mutants {
-        Guards::MUTANTS.iter().for_each(|name| print(name));
+        mutants::of(arguments.flow).for_each(print);
         return ExitCode::SUCCESS;
     }
     match torture(&arguments) {
@@ -63,8 +62,8 @@ fn plan(arguments: &Arguments) -> Result<(Plan, Option<tempfile::TempDir>)> {
     };
     if let Some(mutant) = &arguments.mutant {
         ensure!(
-            Guards::without(mutant).is_some(),
-            "there is no mutant `{mutant}`; --list-mutants lists them"
+            mutants::of(arguments.flow).any(|known| known == mutant),
+            "this flow has no mutant `{mutant}`; --list-mutants lists them"
         );
     }
     tell(&format!("seed {}; rounds in {}", arguments.seed, folder.display()));
@@ -77,6 +76,7 @@ fn plan(arguments: &Arguments) -> Result<(Plan, Option<tempfile::TempDir>)> {
         kills: arguments.kills,
         seed: arguments.seed,
         conditions: Conditions {
+            flow: arguments.flow,
             documents: arguments.documents,
             disk: if arguments.power_loss || needs_power_loss {
                 DiskKind::PowerLoss
@@ -90,7 +90,7 @@ fn plan(arguments: &Arguments) -> Result<(Plan, Option<tempfile::TempDir>)> {
         folder,
         parallel: arguments.parallel,
         only_round: arguments.only_round,
-        steps: Arc::new(program::steps()?),
+        all_steps: Arc::new(program::steps()?),
         keeping: if arguments.keep.is_some() { Keeping::Everything } else { Keeping::Findings },
     };
     Ok((plan, temporary))

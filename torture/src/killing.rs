@@ -9,14 +9,16 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::arguments::Flow;
 use crate::chronicle::{Class, Violation};
 use crate::dice::Dice;
 use crate::world::{CrashAt, Cut, DiskKind, Process, Start, World};
 
 /// A start that takes longer than this is stuck.
 const START_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a step is waited for before the service is killed all the same.
+/// How long a step is waited for before the service is killed all the same: submissions take several calls.
 const STEP_PATIENCE: Duration = Duration::from_millis(1800);
+const SUBMISSION_STEP_PATIENCE: Duration = Duration::from_secs(6);
 /// Longer than the Document Server repeats: what it could not deliver is forgotten by then.
 const LONG_PAUSE_MS: std::ops::Range<u64> = 500..1100;
 /// Hits of one step that are tried in turn.
@@ -53,19 +55,27 @@ pub(crate) struct Outcome {
 }
 
 /// The lives of a round. Steps go on where the round before stopped.
-pub(crate) fn lives(dice: &mut Dice, steps: &[String], kills: std::ops::Range<u64>) -> Vec<Life> {
+pub(crate) fn lives(
+    dice: &mut Dice,
+    (flow, steps): (Flow, &[String]),
+    kills: std::ops::Range<u64>,
+) -> Vec<Life> {
     let calm_at = dice.number(kills.start..kills.end.max(kills.start + 1));
-    kills.map(|number| life(dice, steps, (number, calm_at))).collect()
+    kills.map(|number| life(dice, (flow, steps), (number, calm_at))).collect()
 }
 
-fn life(dice: &mut Dice, steps: &[String], (number, calm_at): (u64, u64)) -> Life {
+fn life(dice: &mut Dice, (flow, steps): (Flow, &[String]), (number, calm_at): (u64, u64)) -> Life {
     let count = steps.len() as u64;
     let end = if number % 2 == 0 && count > 0 {
         let turn = number / 2;
         let step = steps[usize::try_from(turn % count).unwrap_or(0)].clone();
         End::AtStep(CrashAt { step, hit: 1 + turn / count % HITS })
     } else {
-        let range = dice.weighted(&[(3, 0..150), (4, 150..700), (2, 700..1600)]).clone();
+        let spans = match flow {
+            Flow::Documents => [(3, 0..150), (4, 150..700), (2, 700..1600)],
+            Flow::Submissions => [(2, 0..400), (4, 400..1800), (3, 1800..4500)],
+        };
+        let range = dice.weighted(&spans).clone();
         End::After(Duration::from_millis(dice.number(range)))
     };
     let is_calm = number == calm_at;
@@ -127,7 +137,11 @@ async fn until_step(world: &World, process: &mut Process, crash_at: &CrashAt) ->
     let start = process.ready(START_PATIENCE).await;
     let start_took = process.started.elapsed();
     check_start(world, start, process);
-    let has_died = process.died_within(STEP_PATIENCE).await;
+    let patience = match world.setting.conditions.flow {
+        Flow::Documents => STEP_PATIENCE,
+        Flow::Submissions => SUBMISSION_STEP_PATIENCE,
+    };
+    let has_died = process.died_within(patience).await;
     if has_died {
         check_exit(world, process, Expected::Abort);
     }

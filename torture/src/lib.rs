@@ -4,9 +4,9 @@
 //! service as a process, and the understudy as its Document Server. People edit there ([`load`]), the service is killed
 //! ([`killing`]), others look over its shoulder ([`watching`]); then everything comes to rest ([`settling`]) and what
 //! the service keeps is held against the understudy's journal ([`checking`]). A *run* is many rounds ([`run`]);
-//! [`mutants`] removes one guard of the service after the other to prove that the harness would notice.
+//! [`submissions`] is the same for workbooks that become records. [`mutants`] removes one guard of the service after the other to prove that the harness would notice.
 //!
-//! Guarantees: nothing is taken on the service's word. Does not test submissions, or several services at once.
+//! Guarantees: nothing is taken on the service's word. Does not test several services at once.
 
 mod arguments;
 mod checking;
@@ -22,6 +22,7 @@ mod report;
 mod round;
 mod run;
 mod settling;
+mod submissions;
 mod watching;
 mod world;
 

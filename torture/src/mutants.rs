@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use model::Guards;
 
+use crate::arguments::Flow;
 use crate::chronicle::Class;
 use crate::report::{Totals, print, tell};
 use crate::run::{Plan, run};
@@ -16,6 +17,25 @@ const KILLS_MAX: u64 = 200;
 const SHORT_KILLS: u64 = 25;
 const SHORT_POWER_LOSS_KILLS: u64 = 10;
 const SHORT_MUTANTS: [&str; 3] = ["no-order-guard", "answer-before-commit", "no-collector"];
+const SHORT_SUBMISSION_KILLS: u64 = 11;
+const SHORT_SUBMISSION_MUTANTS: [&str; 2] = ["head-moves-first", "readers-see-unfinished"];
+/// Guards without which submissions break; all others are of documents.
+const SUBMISSION_MUTANTS: [&str; 8] = [
+    "no-basis-check",
+    "head-moves-first",
+    "readers-see-unfinished",
+    "no-fencing",
+    "submit-without-state-check",
+    "no-clearing",
+    "supersede-ignored",
+    "no-taking-up",
+];
+
+/// The mutants that a flow must find out.
+pub(crate) fn of(flow: Flow) -> impl Iterator<Item = &'static str> {
+    let is_of_flow = move |mutant: &&str| SUBMISSION_MUTANTS.contains(mutant) == (flow == Flow::Submissions);
+    Guards::MUTANTS.iter().copied().filter(is_of_flow)
+}
 
 /// Whether a guard's absence shows only when the power fails.
 pub(crate) fn needs_power_loss(mutant: &str) -> bool {
@@ -26,7 +46,7 @@ pub(crate) fn needs_power_loss(mutant: &str) -> bool {
 pub(crate) async fn run_all(plan: &Plan) -> Result<ExitCode> {
     let mut table = Table::default();
     table.play("(all guards)", plan.under(|conditions| conditions.mutant = None)).await?;
-    for mutant in Guards::MUTANTS {
+    for mutant in of(plan.conditions.flow) {
         table.play(mutant, of_mutant(plan, mutant)).await?;
     }
     Ok(table.verdict())
@@ -35,13 +55,22 @@ pub(crate) async fn run_all(plan: &Plan) -> Result<ExitCode> {
 /// A little of everything.
 pub(crate) async fn run_short(plan: &Plan) -> Result<ExitCode> {
     let mut table = Table::default();
+    let plan = &plan.of_flow(Flow::Documents);
     let mild = plan.under(|conditions| conditions.weather = Weather::Mild);
     table.play("(all guards)", Plan { kills: SHORT_KILLS, ..mild.clone() }).await?;
     let power_loss = mild.under(|conditions| conditions.disk = DiskKind::PowerLoss);
-    let power_loss = Plan { kills: SHORT_POWER_LOSS_KILLS, ..power_loss };
+    let folder = plan.folder.join("power-loss");
+    let power_loss = Plan { kills: SHORT_POWER_LOSS_KILLS, folder, ..power_loss };
     table.play("(all guards, power loss)", power_loss).await?;
     for mutant in SHORT_MUTANTS {
         table.play(mutant, of_mutant(plan, mutant)).await?;
+    }
+    let submissions = plan.of_flow(Flow::Submissions);
+    let folder = plan.folder.join("submissions");
+    let clean = Plan { kills: SHORT_SUBMISSION_KILLS, folder, ..submissions.clone() };
+    table.play("(all guards, submissions)", clean).await?;
+    for mutant in SHORT_SUBMISSION_MUTANTS {
+        table.play(mutant, of_mutant(&submissions, mutant)).await?;
     }
     Ok(table.verdict())
 }

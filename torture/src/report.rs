@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::arguments::Flow;
 use crate::checking::lines_about;
 use crate::chronicle::{Class, Deed, Violation};
 use crate::round::Report;
@@ -48,7 +49,7 @@ impl Totals {
             counts: Class::ALL.map(|class| (class, 0)).into(),
             tallies: BTreeMap::new(),
             steps: BTreeMap::new(),
-            steps_known: plan.steps.iter().cloned().collect(),
+            steps_known: plan.steps().into_iter().collect(),
             steps_seen: BTreeSet::new(),
             slowest_start: Duration::ZERO,
             first: None,
@@ -117,15 +118,16 @@ impl Totals {
         if !violations.is_empty() {
             // Printed in part only; a round without a readable folder would have failed long ago.
             let _ = std::fs::write(setting.folder.join("findings.txt"), whole);
-            let mutant = setting
-                .conditions
-                .mutant
-                .as_ref()
-                .map(|name| format!(" --mutant {name}"))
-                .unwrap_or_default();
+            let mutant = setting.conditions.mutant.as_ref().map(|name| format!(" --mutant {name}"));
+            let flow = match setting.conditions.flow {
+                Flow::Documents => "",
+                Flow::Submissions => " --flow submissions",
+            };
             tell(&format!(
-                "  seen again, with luck, by: torture --seed {}{mutant} --only-round {}",
-                self.seed, setting.round
+                "  seen again, with luck, by: torture{flow} --seed {}{} --only-round {}",
+                self.seed,
+                mutant.unwrap_or_default(),
+                setting.round
             ));
         }
     }

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::checking::{Facts, Ledger, check_after_kill, check_at_rest};
 use crate::chronicle::{Class, Violation};
 use crate::dice::Dice;
-use crate::killing::{self, Life};
+use crate::killing::{self, Life, Outcome};
 use crate::watching::{self, Seen};
 use crate::world::{Cut, DiskKind, Process, Setting, Weather, World};
 use crate::{load, settling};
@@ -33,34 +33,55 @@ pub(crate) struct Report {
     pub(crate) steps_seen: Vec<String>,
     pub(crate) slowest_start: Duration,
     pub(crate) took: Duration,
+    began: Instant,
+}
+
+impl Report {
+    /// Of a round that begins.
+    pub(crate) fn begin(world: &Arc<World>) -> Self {
+        Self {
+            world: Arc::clone(world),
+            kills: 0,
+            steps: BTreeMap::new(),
+            steps_seen: Vec::new(),
+            slowest_start: Duration::ZERO,
+            took: Duration::ZERO,
+            began: Instant::now(),
+        }
+    }
+
+    /// A life came to its end.
+    pub(crate) fn add(&mut self, outcome: Outcome) {
+        self.slowest_start = self.slowest_start.max(outcome.start_took);
+        if let Some((step, has_died)) = outcome.step {
+            let (tried, died) = self.steps.entry(step).or_default();
+            *tried += 1;
+            *died += u64::from(has_died);
+        }
+    }
+
+    /// The round is over.
+    pub(crate) fn end(mut self) -> Self {
+        self.kills = self.world.kills();
+        self.steps_seen = steps_seen(&self.world);
+        self.took = self.began.elapsed();
+        self
+    }
 }
 
 /// Plays one round.
 pub(crate) async fn play(setting: Setting, lives: Vec<Life>) -> Result<Report> {
-    let began = Instant::now();
     let world = Arc::new(World::new(setting).await?);
     let process = killing::start(&world, None).await?.context("the service does not even start")?;
     prepare(&world).await?;
     let mut stage = Stage::begin(&world);
-    let mut report = Report {
-        world: Arc::clone(&world),
-        kills: 0,
-        steps: BTreeMap::new(),
-        steps_seen: Vec::new(),
-        slowest_start: Duration::ZERO,
-        took: Duration::ZERO,
-    };
+    let mut report = Report::begin(&world);
     tokio::time::sleep(Duration::from_millis(300)).await;
     process.kill().await?;
     end_power(&world, Cut::Clean).await?;
     for life in &lives {
         let outcome = killing::live(&world, life).await?;
-        report.slowest_start = report.slowest_start.max(outcome.start_took);
-        if let Some((step, has_died)) = outcome.step {
-            let (tried, died) = report.steps.entry(step).or_default();
-            *tried += 1;
-            *died += u64::from(has_died);
-        }
+        report.add(outcome);
         after_kill(&world, &stage.seen).await?;
         if is_caught(&world) {
             break;
@@ -70,14 +91,11 @@ pub(crate) async fn play(setting: Setting, lives: Vec<Life>) -> Result<Report> {
     if !is_caught(&world) {
         finish(&world, &mut stage).await?;
     }
-    report.kills = world.kills();
-    report.steps_seen = steps_seen(&world);
-    report.took = began.elapsed();
-    Ok(report)
+    Ok(report.end())
 }
 
 /// A mutant is dead with the first finding: what it broke may take for ever to come to rest.
-fn is_caught(world: &World) -> bool {
+pub(crate) fn is_caught(world: &World) -> bool {
     world.setting.conditions.mutant.is_some() && !world.chronicle.violations().is_empty()
 }
 
@@ -129,7 +147,7 @@ impl Stage {
     }
 }
 
-async fn end_power(world: &World, cut: Cut) -> Result<()> {
+pub(crate) async fn end_power(world: &World, cut: Cut) -> Result<()> {
     if world.disk.kind() == DiskKind::PowerLoss {
         let _in_place = world.disk_in_place.write().await;
         world.disk.cut(cut).await?;
@@ -163,13 +181,13 @@ async fn finish(world: &Arc<World>, stage: &mut Stage) -> Result<()> {
     verify(world).await
 }
 
-async fn kill(world: &World, process: Process) -> Result<()> {
+pub(crate) async fn kill(world: &World, process: Process) -> Result<()> {
     process.kill().await?;
     end_power(world, Cut::Clean).await
 }
 
 /// Starts the service, lets it recover, kills it, and reads its ledger.
-async fn restart_and_read(world: &Arc<World>) -> Result<Option<Ledger>> {
+pub(crate) async fn restart_and_read(world: &Arc<World>) -> Result<Option<Ledger>> {
     let Some(process) = killing::start(world, None).await? else { return Ok(None) };
     tokio::time::sleep(FIRST_ROUND).await;
     settling::rest(world).await;
@@ -178,7 +196,7 @@ async fn restart_and_read(world: &Arc<World>) -> Result<Option<Ledger>> {
 }
 
 /// Recovery with nothing to do changes nothing.
-fn compare(world: &World, first: &Ledger, second: &Ledger) {
+pub(crate) fn compare(world: &World, first: &Ledger, second: &Ledger) {
     let gone = first.dump.iter().filter(|line| !second.dump.contains(line)).map(|line| format!("- {line}"));
     let new = second.dump.iter().filter(|line| !first.dump.contains(line)).map(|line| format!("+ {line}"));
     let differences: Vec<String> = gone.chain(new).take(10).collect();
@@ -189,7 +207,7 @@ fn compare(world: &World, first: &Ledger, second: &Ledger) {
 }
 
 /// The service's own proof, every byte read. Blobs no row names are no fault: they are adopted when they are old.
-async fn verify(world: &World) -> Result<()> {
+pub(crate) async fn verify(world: &World) -> Result<()> {
     let (printed, code) = world.launcher.run(&["verify", "--read-data", "--json"]).await?;
     let report: serde_json::Value = serde_json::from_str(printed.trim())
         .with_context(|| format!("verify printed {printed:?}, code {code:?}"))?;

@@ -8,10 +8,12 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use understudy::chance;
 
+use crate::arguments::Flow;
 use crate::dice::Dice;
 use crate::killing;
 use crate::report::{Totals, tell};
 use crate::round::{self, Report};
+use crate::submissions;
 use crate::world::{Conditions, Setting};
 
 /// Enough for a story, few enough that a check at rest is never far.
@@ -28,11 +30,22 @@ pub(crate) struct Plan {
     pub(crate) parallel: usize,
     /// Only this round, to see it again.
     pub(crate) only_round: Option<u64>,
-    pub(crate) steps: Arc<Vec<String>>,
+    /// Of all flows.
+    pub(crate) all_steps: Arc<Vec<String>>,
     pub(crate) keeping: Keeping,
 }
 
 impl Plan {
+    /// The same for another flow.
+    pub(crate) fn of_flow(&self, flow: Flow) -> Self {
+        self.under(|conditions| conditions.flow = flow)
+    }
+
+    /// The steps of its flow.
+    pub(crate) fn steps(&self) -> Vec<String> {
+        self.all_steps.iter().filter(|step| self.conditions.flow.has(step)).cloned().collect()
+    }
+
     /// The same under other conditions.
     pub(crate) fn under(&self, change: impl FnOnce(&mut Conditions)) -> Self {
         let mut plan = self.clone();
@@ -91,8 +104,12 @@ async fn play(plan: &Plan, number: u64, kills: std::ops::Range<u64>) -> Result<R
         folder: plan.folder.join(format!("round-{number}")),
     };
     std::fs::create_dir_all(&setting.folder)?;
-    let lives = killing::lives(&mut Dice::of(setting.seed).part("kills", 0), &plan.steps, kills);
-    round::play(setting, lives).await
+    let (flow, steps) = (plan.conditions.flow, plan.steps());
+    let lives = killing::lives(&mut Dice::of(setting.seed).part("kills", 0), (flow, &steps), kills);
+    match flow {
+        Flow::Documents => round::play(setting, lives).await,
+        Flow::Submissions => submissions::play(setting, lives).await,
+    }
 }
 
 /// Folders in which nothing was found are of no use to anybody.

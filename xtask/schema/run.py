@@ -9,6 +9,7 @@ import argparse
 import base64
 import hashlib
 import hmac
+import io
 import json
 import os
 import pathlib
@@ -21,6 +22,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 API_SECRET = "the secret of the host application in this run"
@@ -39,6 +41,42 @@ def signed(claims, secret):
     claims = {"exp": int(time.time()) + LIFE_SECONDS, **claims}
     head = part(b'{"alg":"HS256","typ":"JWT"}') + b"." + part(json.dumps(claims).encode())
     return (head + b"." + part(hmac.new(secret.encode(), head, hashlib.sha256).digest())).decode()
+
+
+def workbook(rows):
+    """A workbook as small as one can be."""
+
+    def cells(number, row):
+        places = zip("ABCDEFGH", row)
+        texts = (f'<c r="{letter}{number}" t="inlineStr"><is><t>{text}</t></is></c>' for letter, text in places if text)
+        return f'<row r="{number}">{"".join(texts)}</row>'
+
+    office = "http://schemas.openxmlformats.org"
+    head, main = '<?xml version="1.0" encoding="UTF-8"?>', f"{office}/spreadsheetml/2006/main"
+    relation = f"{office}/officeDocument/2006/relationships"
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    data = "".join(cells(number, row) for number, row in enumerate(rows, 1))
+
+    def relations(target, what):
+        named = f'<Relationship Id="r1" Type="{relation}/{what}" Target="{target}"/>'
+        return f'{head}<Relationships xmlns="{office}/package/2006/relationships">{named}</Relationships>'
+
+    parts = {
+        "[Content_Types].xml": f'{head}<Types xmlns="{office}/package/2006/content-types">'
+        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        f'<Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/>'
+        f'<Override PartName="/xl/sheet1.xml" ContentType="{kind}.worksheet+xml"/></Types>',
+        "_rels/.rels": relations("xl/workbook.xml", "officeDocument"),
+        "xl/workbook.xml": f'{head}<workbook xmlns="{main}" xmlns:r="{relation}">'
+        '<sheets><sheet name="Sheet1" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": relations("sheet1.xml", "worksheet"),
+        "xl/sheet1.xml": f'{head}<worksheet xmlns="{main}"><sheetData>{data}</sheetData></worksheet>',
+    }
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return content.getvalue()
 
 
 def free_port():
@@ -170,20 +208,64 @@ class Stage:
     def register(self):
         """Somebody who hands in, and what by."""
         organisation = "/api/v1/organisations/o1"
-        template = pathlib.Path(__file__).parents[2] / "crates/sheets/templates/waste-records.toml"
-        self.ask("POST", "/api/v1/templates", template.read_bytes())
+        crates = pathlib.Path(__file__).parents[2] / "crates"
+        self.ask("POST", "/api/v1/templates", (crates / "sheets/templates/waste-records.toml").read_bytes())
+        loads = (crates / "server/tests/it/loads.toml").read_text()
+        self.ask("POST", "/api/v1/templates", loads.replace('"one-active"', '"parallel"').encode())
         self.ask("PUT", organisation, {"name": "One"})
         self.ask("PUT", organisation + "/registrations/r1", {"number": "R/1", "template": "waste-records"})
         self.ask("PUT", organisation + "/registrations/r1/accreditations/a1", {"from": "2026-01-01"})
         self.ask("PUT", organisation + "/registrations/r1/deadlines/Q1", {"due": "2026-04-28"})
-        return {
+        self.ask("PUT", organisation + "/registrations/r2", {"number": "R/2", "template": "loads"})
+        return self.hand_in(organisation + "/registrations/r2") | {
             "organisation": ["o1"],
-            "registration": ["r1"],
+            "registration": ["r1", "r2"],
             "accreditation": ["a1"],
             "period": ["Q1", "2026 Q2"],
-            "template": ["waste-records"],
-            "template_version": ["2.1"],
+            "template": ["waste-records", "loads"],
+            "template_version": ["2.1", "1.0.0"],
         }
+
+    def hand_in(self, registration):
+        """Summary logs in every state that stays: two submitted, one to be confirmed, one that is wrong."""
+        links = [registration + "/summary-logs/" + self.bring(registration, each) for each in ("1.5", "2", "3", "much")]
+        for link in links[:2]:
+            try:
+                self.ask("POST", link + "/submit")
+            except urllib.error.HTTPError:
+                # The second preview is computed again, because the first was submitted.
+                self.until(link, lambda log: not log["is_stale"])
+                self.ask("POST", link + "/submit")
+            self.until(link, lambda log: log["state"] == "submitted")
+        return {
+            "log": [link.rpartition("/")[2] for link in links],
+            "submission": ["1", "2"],
+            "load": ["load"],
+            "load_key": ["1000", "1001"],
+            "workbook_registration": ["r2"],
+        }
+
+    def bring(self, registration, tonnes):
+        rows = [
+            ["__T_META_REGISTRATION", "R/2"],
+            ["__T_META_VERSION", "1.0.0"],
+            ["__T_TABLE_LOADS", "ID", "SITE", "TONNES"],
+            ["", "1000", "North", tonnes],
+            ["", "1001", "South", "2"],
+        ]
+        log = self.ask("POST", registration + "/summary-logs?name=loads.xlsx", workbook(rows))["id"]
+        self.until(f"{registration}/summary-logs/{log}", lambda log: log["state"] in ("validated", "invalid"))
+        return log
+
+    def until(self, link, holds):
+        deadline = time.monotonic() + STARTED_WITHIN_SECONDS
+        while True:
+            found = self.ask("GET", link)
+            if holds(found):
+                return found
+            if time.monotonic() > deadline:
+                raise SystemExit(f"schema: it stays so: {found}")
+            time.sleep(0.05)
 
     def invite(self, expendable):
         """Share links, what a guest has, and what the Document Server has."""

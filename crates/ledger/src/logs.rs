@@ -42,7 +42,8 @@ pub trait Logs: Send + Sync {
     async fn take_up(&self, wish: &TakeUp) -> Result<Option<Run>>;
     /// Work goes on: the lease holds until then.
     async fn keep_working(&self, run: &Run, until: Timestamp) -> Result<()>;
-    /// `preprocessing` becomes `validating`; one that is `validating` begins again. What was staged before is gone afterwards.
+    /// `preprocessing` becomes `validating`; one that is `validating`, or a preview that the records have left behind, begins again. What
+    /// was staged before is gone afterwards.
     async fn begin_validation(&self, run: &Run, at: Timestamp) -> Result<()>;
     /// The workbook is read: `validated`, if the records have not moved since the comparison, or `invalid`.
     async fn finish_validation(&self, finish: &FinishedValidation) -> Result<Finished>;

@@ -117,7 +117,7 @@ pub struct ChangesPage {
     pub key_prefix: Option<String>,
     /// After this one: the last one of the page before.
     pub after: Option<RecordKey>,
-    /// Against this head, as long as the log has no preview and so no basis of its own.
+    /// Against this head, while the preview is being computed; otherwise against the basis of the log.
     pub basis: Option<u64>,
     /// At most so many.
     pub limit: u32,

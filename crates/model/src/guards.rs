@@ -1,4 +1,4 @@
-//! The guards that keep saves safe, each of which a test can switch off.
+//! The guards that keep saves and submissions safe, each of which a test can switch off.
 //!
 //! A guard that can be removed without any test noticing is not proven to do anything. The exhaustive model and
 //! the torture harness switch each one off in turn and must find the damage.
@@ -63,6 +63,22 @@ guards! {
     late_answer_closes = "late-error-0",
     /// A damaged file goes to quarantine and never becomes the head.
     quarantine = "no-quarantine",
+    /// A preview counts only for the head it was compared with.
+    basis_check = "no-basis-check",
+    /// The head of a scope moves when all versions of a submission are written.
+    versions_before_head = "head-moves-first",
+    /// Readers of records look up to the head and no further.
+    readers_stop_at_head = "readers-see-unfinished",
+    /// Whoever takes up a log overtakes those who worked on it before.
+    fencing = "no-fencing",
+    /// A log that is being submitted, or was, does not begin again.
+    submits_once = "submit-without-state-check",
+    /// Before a submission is given back, what it wrote above the head goes.
+    withdrawal = "no-clearing",
+    /// A log that a newer one took the place of is never submitted.
+    superseded_is_over = "supersede-ignored",
+    /// Work on logs that stopped is taken up again.
+    taking_up = "no-taking-up",
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use crate::scopes::Scope;
 
-use crate::Digest;
 use crate::submissions::LogState;
+use crate::{Digest, Guards};
 
 /// What stands in place of a value that was erased.
 pub const ERASED: &str = "[erased]";
@@ -167,12 +167,14 @@ pub enum OnCommit {
 }
 
 /// Decides whether the versions of a submission become visible.
-pub fn rule_on_commit(facts: CommitFacts) -> OnCommit {
+pub fn rule_on_commit(guards: &Guards, facts: CommitFacts) -> OnCommit {
     match facts.state {
         LogState::Submitted => OnCommit::Done,
         LogState::Submitting if !facts.is_its_run => OnCommit::Overtaken,
-        LogState::Submitting if facts.basis != facts.head => OnCommit::BasisMoved,
-        LogState::Submitting if facts.applied != facts.promised => OnCommit::Incomplete,
+        LogState::Submitting if facts.basis != facts.head && guards.basis_check => OnCommit::BasisMoved,
+        LogState::Submitting if facts.applied != facts.promised && guards.versions_before_head => {
+            OnCommit::Incomplete
+        }
         LogState::Submitting => OnCommit::Commit,
         _ => OnCommit::Overtaken,
     }
@@ -284,7 +286,7 @@ mod tests {
                 for (head, applied) in [(3, 7), (4, 7), (3, 6), (4, 8)] {
                     let facts = CommitFacts { state, is_its_run, basis: 3, head, applied, promised: 7 };
 
-                    let commits = rule_on_commit(facts) == OnCommit::Commit;
+                    let commits = rule_on_commit(&Guards::ALL, facts) == OnCommit::Commit;
 
                     let is_right = state == LogState::Submitting && is_its_run && (head, applied) == (3, 7);
                     assert_eq!(commits, is_right, "{facts:?}");

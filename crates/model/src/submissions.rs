@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Digest, SummaryLogId};
+use crate::{Digest, Guards, SummaryLogId};
 
 /// Where a summary log is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,7 +63,7 @@ impl LogState {
             (self, next),
             (Preprocessing, Validating | Invalid | Superseded | ValidationFailed)
                 | (Validating, Validated | Invalid | Superseded | ValidationFailed)
-                | (Validated, Submitting | Superseded)
+                | (Validated, Validating | Submitting | Superseded)
                 | (Submitting, Submitted | Validated)
         )
     }
@@ -159,13 +159,18 @@ pub enum OnSubmit {
 }
 
 /// Decides about a submit.
-pub fn rule_on_submit(facts: SubmitFacts) -> OnSubmit {
-    match facts.state {
+pub fn rule_on_submit(guards: &Guards, facts: SubmitFacts) -> OnSubmit {
+    let state = match facts.state {
+        LogState::Submitted | LogState::Submitting if !guards.submits_once => LogState::Validated,
+        LogState::Superseded if !guards.superseded_is_over => LogState::Validated,
+        state => state,
+    };
+    match state {
         LogState::Submitted => OnSubmit::Done,
         LogState::Submitting => OnSubmit::Running,
         LogState::Superseded => OnSubmit::RefuseSuperseded,
         LogState::Validated if facts.another_is_submitting => OnSubmit::RefuseBusy,
-        LogState::Validated if facts.basis != facts.head => OnSubmit::RefuseStale,
+        LogState::Validated if facts.basis != facts.head && guards.basis_check => OnSubmit::RefuseStale,
         LogState::Validated => OnSubmit::Begin,
         LogState::Preprocessing | LogState::Validating | LogState::Invalid | LogState::ValidationFailed => {
             OnSubmit::RefuseNotValidated
@@ -266,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_transitions_is_the_seeds_diagram_and_our_two_ways_back() {
+    fn the_table_of_transitions_is_the_seeds_diagram_and_our_ways_back() {
         let happening: Vec<String> = LogState::ALL
             .iter()
             .flat_map(|(from, _)| LogState::ALL.iter().map(move |(to, _)| (*from, *to)))
@@ -284,6 +289,7 @@ mod tests {
                 "validating -> invalid",
                 "validating -> superseded",
                 "validating -> validation_failed",
+                "validated -> validating",
                 "validated -> submitting",
                 "validated -> superseded",
                 "submitting -> validated",
@@ -316,7 +322,7 @@ mod tests {
         for (state, word) in LogState::ALL {
             for (head, another_is_submitting) in [(3, false), (3, true), (4, false), (4, true)] {
                 let facts = SubmitFacts { state, basis: 3, head, another_is_submitting };
-                let begins = rule_on_submit(facts) == OnSubmit::Begin;
+                let begins = rule_on_submit(&Guards::ALL, facts) == OnSubmit::Begin;
                 let is_current = state == LogState::Validated && head == 3 && !another_is_submitting;
                 assert_eq!(begins, is_current, "{word} {facts:?}");
             }

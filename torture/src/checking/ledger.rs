@@ -81,7 +81,7 @@ const LIVE_KEYS: &str = "SELECT key, document FROM keys WHERE state = 'live' AND
 
 /// Tables a recovery with nothing to do leaves as they are. Presence is only shown, so it may change. Anchors follow the clock:
 /// a round may write one about what moved less than a minute before the last one.
-const DUMPED: [&str; 7] = [
+const DUMPED: [&str; 11] = [
     "SELECT 'document', id, head_version, head_checkpoint, hex(head_digest), last_version, key_counter, owes_since_ms,
      published_version, published_checkpoint, audit_sequence FROM documents ORDER BY id",
     "SELECT 'content', document, version, checkpoint, hex(digest), inbox, is_filed_beside FROM contents
@@ -90,6 +90,12 @@ const DUMPED: [&str; 7] = [
     "SELECT 'key', key, state, retired_why, saves_received, final_inbox, checkpoint_inbox, settled_ms FROM keys ORDER BY key",
     "SELECT 'inbox', number, key, status, outcome, answer, deliveries FROM inbox ORDER BY number",
     "SELECT 'blob', hex(digest), state FROM blobs ORDER BY digest",
+    "SELECT 'scope', number, organisation, registration, head FROM record_scopes ORDER BY number",
+    "SELECT 'log', id, state, reason, superseded_by, basis, created, updated, unchanged, removed, applied, submitter_id, run
+     FROM summary_logs ORDER BY number",
+    "SELECT 'commit', scope, sequence, log, committed_ms FROM record_commits ORDER BY scope, sequence",
+    "SELECT 'versions', scope, sequence, log, count(*), sum(content) FROM record_versions
+     GROUP BY scope, sequence, log ORDER BY scope, sequence, log",
     "SELECT 'audit', chain, sequence, action, details FROM audit WHERE chain NOT GLOB 'company:*'
      ORDER BY chain, sequence",
 ];
@@ -126,7 +132,7 @@ fn read(data: &Path, copy: &Path) -> Result<Option<Ledger>> {
     let connection =
         Connection::open(copy.join("ledger.sqlite")).context("the copy of the ledger cannot be opened")?;
     let is_migrated = connection
-        .prepare("SELECT 1 FROM sqlite_master WHERE name = 'inbox'")
+        .prepare("SELECT 1 FROM sqlite_master WHERE name = 'record_versions'")
         .and_then(|mut query| query.exists([]))
         .context("the ledger cannot be read")?;
     if !is_migrated {

@@ -65,7 +65,7 @@ impl Host {
 
     fn request(&self, method: Method, path: &str, user: &str) -> RequestBuilder {
         let claims = json!({
-            "sub": user, "name": format!("User {user}"), "companies": "*", "role": "admin",
+            "sub": user, "name": format!("User {user}"), "companies": "*", "organisations": "*", "role": "admin",
             "exp": self.now_s + TOKEN_LIFE_SECONDS,
         });
         let token = sign(&claims, &Secret::new(API_SECRET));
@@ -92,6 +92,21 @@ impl Host {
     async fn post(&self, path: &str, user: &str, body: &Value) -> Answer<Value> {
         let (_, body) = Self::send(self.request(Method::POST, path, user).json(body)).await?;
         serde_json::from_slice(&body).map_err(|_| NoAnswer::Down)
+    }
+
+    /// Any call with bytes. What is no JSON is nothing.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        (user, body): (&str, Bytes),
+    ) -> Answer<(StatusCode, Value)> {
+        let (status, body) = Self::send(self.request(method, path, user).body(body)).await?;
+        Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer<()> {
+        Self::send(self.request(Method::PUT, path, "root").json(body)).await.map(drop)
     }
 
     /// Adds the company and the project everything happens in.

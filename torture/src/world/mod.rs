@@ -20,6 +20,7 @@ use tokio::sync::{RwLock, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::arguments::Flow;
 use crate::chronicle::Chronicle;
 use crate::dice::Dice;
 
@@ -49,6 +50,7 @@ pub(crate) struct Setting {
 /// What all rounds of a run have in common.
 #[derive(Debug, Clone)]
 pub(crate) struct Conditions {
+    pub(crate) flow: Flow,
     pub(crate) documents: usize,
     pub(crate) disk: DiskKind,
     pub(crate) mutant: Option<String>,
@@ -220,6 +222,8 @@ fn settings_of_the_service(data: &Path, url: &str, editor_url: &str) -> Vec<(Str
         ("SAVING_FETCH_SECONDS", "4"),
         ("SAVING_IDENTITY_WINDOW_SECONDS", &life),
         ("RECOVERING_INTERVAL_SECONDS", "1"),
+        ("SUBMITTING_LEASE_SECONDS", "1"),
+        ("SUBMITTING_PARALLEL_MAX", "4"),
         ("STOPPING_NOTICE_MS", "0"),
         ("LOG_FILTER", "info"),
     ];

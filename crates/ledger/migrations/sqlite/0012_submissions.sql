@@ -84,7 +84,7 @@ CREATE TRIGGER summary_logs_go_their_way BEFORE UPDATE OF state ON summary_logs
 WHEN NEW.state <> OLD.state AND OLD.state || ' -> ' || NEW.state NOT IN (
     'preprocessing -> validating', 'preprocessing -> invalid', 'preprocessing -> superseded', 'preprocessing -> validation_failed',
     'validating -> validated', 'validating -> invalid', 'validating -> superseded', 'validating -> validation_failed',
-    'validated -> submitting', 'validated -> superseded', 'submitting -> validated', 'submitting -> submitted')
+    'validated -> validating', 'validated -> submitting', 'validated -> superseded', 'submitting -> validated', 'submitting -> submitted')
 BEGIN SELECT RAISE(ABORT, 'a summary log does not go this way'); END;
 CREATE TRIGGER runs_only_grow BEFORE UPDATE OF run ON summary_logs WHEN NEW.run < OLD.run
 BEGIN SELECT RAISE(ABORT, 'runs only grow'); END;

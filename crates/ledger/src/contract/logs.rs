@@ -127,6 +127,27 @@ pub async fn a_stale_preview_is_compared_again_and_confirmed_again(desk: &Desk) 
     desk.expect_consistent().await;
 }
 
+pub async fn a_stale_preview_may_be_validated_from_the_beginning(desk: &Desk) {
+    desk.previewed("one", PARALLEL, &rows(&[("1", "5")])).await;
+    desk.previewed("two", PARALLEL, &rows(&[("1", "6")])).await;
+    let run = desk.begun("one").await;
+    desk.finish(&run).await;
+
+    let run = desk.take("two", LogState::Validated).await.unwrap();
+    desk.ledger.begin_validation(&run, desk.now()).await.unwrap();
+
+    let log = desk.summary_log("two").await;
+    assert_eq!((log.state, log.basis, log.stats, log.staged_rows), (LogState::Validating, None, None, 0));
+    assert_eq!(desk.confirm("two").await.ruling, OnSubmit::RefuseNotValidated);
+    desk.ledger.stage_rows(&run, &rows(&[("1", "6")])).await.unwrap();
+    let again = desk.compare(&run, RemovedRows::Tombstone).await;
+    desk.ledger.finish_validation(&desk.validated(&run, again.basis)).await.unwrap();
+    let run = desk.begun("two").await;
+    assert_eq!(desk.finish(&run).await, 2);
+    desk.expect_loads(&[("1", "6")]).await;
+    desk.expect_consistent().await;
+}
+
 pub async fn a_preview_counts_only_for_the_records_it_was_compared_with(desk: &Desk) {
     desk.previewed("one", PARALLEL, &rows(&[("1", "5")])).await;
     desk.upload("two", PARALLEL).await;

@@ -180,6 +180,7 @@ macro_rules! contract_tests {
             an_upload_while_a_submission_runs_is_refused,
             previews_stand_side_by_side_if_the_template_says_so,
             a_stale_preview_is_compared_again_and_confirmed_again,
+            a_stale_preview_may_be_validated_from_the_beginning,
             a_preview_counts_only_for_the_records_it_was_compared_with,
             nothing_is_validated_that_was_not_compared,
             a_wrong_workbook_is_invalid_and_frees_its_scope,

@@ -302,7 +302,7 @@ const FILTERS: &str = "(s.kind, s.key) > (?4, ?5) AND (?6 IS NULL OR s.change = 
 pub(super) fn changes(connection: &Connection, page: &ChangesPage) -> Result<Vec<RowChange>> {
     let Some(log) = log_rows::by_id(connection, &page.log)? else { return Ok(Vec::new()) };
     let Some((scope, _)) = log_rows::scope_number(connection, &log.scope)? else { return Ok(Vec::new()) };
-    let (query, basis) = match (log.commit, log.basis.or(page.basis)) {
+    let (query, basis) = match (log.commit, page.basis.or(log.basis)) {
         (Some((sequence, _)), _) => (
             format!(
                 "SELECT s.kind, s.key, s.change, s.sheet, s.sheet_row, {CONTENTS} FROM record_versions s

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::audit::Actor;
 use super::log_rows::{self, LOG_COLUMNS, Worked, note, of_run, scope_number, word};
 use super::rows::{asked, id, ms, optional};
-use super::{SqliteLedger, clearing, comparing, contents, submitting};
+use super::{Shared, SqliteLedger, clearing, comparing, contents, submitting};
 use crate::documents::Author;
 use crate::logs::{
     CHUNK_MAX, CreatedLog, Finished, FinishedValidation, LogSource, LogVerdict, LogsPage, NewLog, Run,
@@ -54,7 +54,7 @@ impl Logs for SqliteLedger {
 
     async fn take_up(&self, wish: &TakeUp) -> Result<Option<Run>> {
         let wish = wish.clone();
-        self.write(move |connection, _| take_up(connection, &wish)).await
+        self.write(move |connection, shared| take_up(connection, shared, &wish)).await
     }
 
     async fn keep_working(&self, run: &Run, until: Timestamp) -> Result<()> {
@@ -122,12 +122,12 @@ impl Logs for SqliteLedger {
 
     async fn begin_submission(&self, wish: &SubmitWish) -> Result<SubmitAnswer> {
         let wish = wish.clone();
-        self.write(move |connection, _| submitting::begin(connection, &wish)).await
+        self.write(move |connection, shared| submitting::begin(connection, shared, &wish)).await
     }
 
     async fn commit_submission(&self, run: &Run, at: Timestamp) -> Result<Submission> {
         let run = run.clone();
-        self.write(move |connection, _| submitting::commit(connection, &run, at)).await
+        self.write(move |connection, shared| submitting::commit(connection, shared, (&run, at))).await
     }
 
     async fn return_to_validated(&self, run: &Run, reason: &str, at: Timestamp) -> Result<()> {
@@ -297,27 +297,32 @@ fn logs(connection: &Connection, page: &LogsPage) -> Result<Vec<SummaryLog>> {
     Ok(query.query_map(values, log_rows::log)?.collect::<rusqlite::Result<_>>()?)
 }
 
-fn take_up(connection: &Connection, wish: &TakeUp) -> Result<Option<Run>> {
+fn take_up(connection: &Connection, shared: &Shared, wish: &TakeUp) -> Result<Option<Run>> {
     if wish.state.is_final() {
         return Ok(None);
     }
     let taken = connection
         .prepare_cached(
-            "UPDATE summary_logs SET run = run + 1, attempts = attempts + 1, worked_until_ms = ?4
+            "UPDATE summary_logs SET run = run + ?5, attempts = attempts + 1, worked_until_ms = ?4
              WHERE id = ?1 AND state = ?2 AND (worked_until_ms IS NULL OR worked_until_ms <= ?3) RETURNING run",
         )?
-        .query_row(params![wish.log.as_str(), wish.state.as_str(), ms(wish.at), ms(wish.until)], |row| {
-            row.get(0)
-        });
+        .query_row(
+            params![wish.log.as_str(), wish.state.as_str(), ms(wish.at), ms(wish.until), shared.guards.fencing],
+            |row| row.get(0),
+        );
     Ok(optional(taken)?.map(|number| Run { log: wish.log.clone(), number }))
 }
 
 fn begin_validation(connection: &Connection, run: &Run, at: Timestamp) -> Result<()> {
-    let worked = of_run(connection, run, &[LogState::Preprocessing, LogState::Validating])?;
+    let states = [LogState::Preprocessing, LogState::Validating, LogState::Validated];
+    let worked = of_run(connection, run, &states)?;
     connection
-        .prepare_cached("UPDATE summary_logs SET state = 'validating', reason = NULL WHERE number = ?1")?
+        .prepare_cached(
+            "UPDATE summary_logs SET state = 'validating', reason = NULL, basis = NULL, created = NULL, updated = NULL,
+             unchanged = NULL, removed = NULL, validated_ms = NULL WHERE number = ?1",
+        )?
         .execute([worked.log])?;
-    if worked.state == LogState::Preprocessing {
+    if worked.state != LogState::Validating {
         connection
             .prepare_cached("UPDATE summary_logs SET attempts = 1 WHERE number = ?1")?
             .execute([worked.log])?;

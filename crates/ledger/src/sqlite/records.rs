@@ -1,6 +1,7 @@
 //! Records on SQLite: reading them up to the head, and appending versions above it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -13,7 +14,7 @@ use super::comparing::content;
 use super::facts::exists;
 use super::log_rows::{self, of_run, optional_id, scope_number, stats, word};
 use super::rows::{asked, get, get_optional, id, ms};
-use super::{SqliteLedger, TURN_MAX, erasing};
+use super::{Shared, SqliteLedger, TURN_MAX, erasing};
 use crate::documents::Author;
 use crate::logs::Run;
 use crate::records::{
@@ -25,8 +26,8 @@ use crate::{LedgerError, Records, Result};
 #[async_trait]
 impl Records for SqliteLedger {
     async fn find_by_registration(&self, page: &RecordsPage) -> Result<Vec<RecordVersion>> {
-        let page = page.clone();
-        self.read(move |connection| find(connection, &page)).await
+        let (shared, page) = (Arc::clone(&self.shared), page.clone());
+        self.read(move |connection| find(connection, &shared, &page)).await
     }
 
     async fn append_versions(&self, append: &VersionAppends) -> Result<u64> {
@@ -115,10 +116,14 @@ fn submitter(row: &Row<'_>) -> rusqlite::Result<Author> {
     Ok(Author::new(id.unwrap_or_default(), name.unwrap_or_default()))
 }
 
-fn find(connection: &Connection, page: &RecordsPage) -> Result<Vec<RecordVersion>> {
+fn find(connection: &Connection, shared: &Shared, page: &RecordsPage) -> Result<Vec<RecordVersion>> {
     let Some((scope, head)) = scope_number(connection, &page.scope)? else { return Ok(Vec::new()) };
     // Nobody looks above the head, whatever they ask for.
-    let as_of = page.as_of.map_or(head, |as_of| as_of.min(head));
+    let as_of = match page.as_of {
+        Some(as_of) if as_of < head => as_of,
+        _ if shared.guards.readers_stop_at_head => head,
+        _ => u64::MAX,
+    };
     let mut query = connection.prepare_cached(&format!(
         "SELECT {VERSION_COLUMNS} WHERE v.scope = ?1 AND (v.kind, v.key) > (?3, ?4)
          AND v.sequence = (SELECT max(m.sequence) FROM record_versions m

@@ -14,15 +14,16 @@ use super::audit::Actor;
 use super::facts::exists;
 use super::log_rows::{self, Worked, note, of_run};
 use super::rows::{asked, get, ms, optional};
-use super::{SqliteLedger, acts};
+use super::{Shared, SqliteLedger, acts};
 use crate::documents::Author;
 use crate::logs::{CHUNK_MAX, Run, Submission, SubmissionReceipt, SubmitAnswer, SubmitWish};
 use crate::{LedgerError, Result};
 
-/// An operator's act is done within this time, or somebody else may finish it.
-const RELEASE_TIME: SignedDuration = SignedDuration::from_mins(1);
+/// An operator's act is done within this time, or the log is taken up again: a process that ends in between leaves no scope stuck
+/// for a minute.
+const RELEASE_TIME: SignedDuration = SignedDuration::from_secs(30);
 
-pub(super) fn begin(connection: &Connection, wish: &SubmitWish) -> Result<SubmitAnswer> {
+pub(super) fn begin(connection: &Connection, shared: &Shared, wish: &SubmitWish) -> Result<SubmitAnswer> {
     let load = || -> Result<_> {
         let log = log_rows::by_id(connection, &wish.log)?.filter(|log| log.scope == wish.scope);
         log.ok_or_else(|| LedgerError::not_found(format!("summary log `{}`", wish.log)))
@@ -40,7 +41,7 @@ pub(super) fn begin(connection: &Connection, wish: &SubmitWish) -> Result<Submit
         head: log.head,
         another_is_submitting,
     };
-    let ruling = rule_on_submit(facts);
+    let ruling = rule_on_submit(&shared.guards, facts);
     if ruling != OnSubmit::Begin {
         return Ok(SubmitAnswer { ruling, run: None, log });
     }
@@ -57,7 +58,11 @@ pub(super) fn begin(connection: &Connection, wish: &SubmitWish) -> Result<Submit
     Ok(SubmitAnswer { ruling, run, log })
 }
 
-pub(super) fn commit(connection: &Connection, run: &Run, at: Timestamp) -> Result<Submission> {
+pub(super) fn commit(
+    connection: &Connection,
+    shared: &Shared,
+    (run, at): (&Run, Timestamp),
+) -> Result<Submission> {
     let log = log_rows::by_id(connection, &run.log)?
         .ok_or_else(|| LedgerError::not_found(format!("summary log `{}`", run.log)))?;
     let promised = log.stats.unwrap_or_default().changes();
@@ -69,7 +74,7 @@ pub(super) fn commit(connection: &Connection, run: &Run, at: Timestamp) -> Resul
         applied: log.applied,
         promised,
     };
-    match rule_on_commit(facts) {
+    match rule_on_commit(&shared.guards, facts) {
         OnCommit::Commit => write_commit(connection, &of_run(connection, run, &[LogState::Submitting])?, at),
         OnCommit::Done => {
             let (sequence, at) =
@@ -123,20 +128,22 @@ pub(super) async fn return_to_validated(
     run: &Run,
     (reason, at, by): (&str, Timestamp, By),
 ) -> Result<()> {
-    withdraw(ledger, run).await?;
+    if ledger.shared.guards.withdrawal {
+        withdraw(ledger, run).await?;
+    }
     let (run, reason) = (run.clone(), reason.to_owned());
     ledger
-        .write(move |connection, _| {
+        .write(move |connection, shared| {
             let worked = of_run(connection, &run, &[LogState::Submitting, LogState::Validated])?;
             if worked.state == LogState::Validated {
                 return Ok(());
             }
-            if worked.applied > 0 {
+            if worked.applied > 0 && shared.guards.withdrawal {
                 return Err(LedgerError::damaged(format!("versions of `{}` are left above the head", run.log)));
             }
             connection
                 .prepare_cached(
-                    "UPDATE summary_logs SET state = 'validated', reason = ?2, worked_until_ms = NULL, attempts = 0,
+                    "UPDATE summary_logs SET state = 'validated', reason = ?2, worked_until_ms = NULL, attempts = 0, applied = 0,
                      submitter_id = NULL, submitter_name = NULL WHERE number = ?1",
                 )?
                 .execute(params![worked.log, reason])?;

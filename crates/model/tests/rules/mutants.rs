@@ -29,10 +29,23 @@ const CAUGHT: [(&str, Case, Promise); 13] = [
 ];
 
 /// What a model without bytes cannot show, and why.
-const OUT_OF_REACH: [(&str, &str); 1] = [(
-    "no-fsync",
-    "power that fails between a write and its flush: there are no disks here, the torture harness has them",
-)];
+const OUT_OF_REACH: [(&str, &str); 9] = [
+    (
+        "no-fsync",
+        "power that fails between a write and its flush: there are no disks here, the torture harness has them",
+    ),
+    ("no-basis-check", SUBMISSIONS),
+    ("head-moves-first", SUBMISSIONS),
+    ("readers-see-unfinished", SUBMISSIONS),
+    ("no-fencing", SUBMISSIONS),
+    ("submit-without-state-check", SUBMISSIONS),
+    ("no-clearing", SUBMISSIONS),
+    ("supersede-ignored", SUBMISSIONS),
+    ("no-taking-up", SUBMISSIONS),
+];
+
+const SUBMISSIONS: &str =
+    "there are only documents here; `torture --flow submissions` has summary logs and records";
 
 #[test]
 fn every_guard_is_proven_or_out_of_reach() {

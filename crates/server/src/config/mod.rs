@@ -196,6 +196,8 @@ pub struct Sessions {
 pub struct Submitting {
     /// Workbooks that are read and submitted at once.
     pub parallel_max: usize,
+    /// How long nobody else takes up a log of whose worker nothing is heard.
+    pub lease: Duration,
     /// A program that looks at a workbook before it is read, with its arguments; empty: none does.
     pub scanner: Vec<String>,
     /// What notices of an outside uploader are signed with; none: there is no such uploader.

@@ -126,6 +126,7 @@ pub(super) fn read_sessions(section: &mut Section<'_>) -> Sessions {
 pub(super) fn read_submitting(section: &mut Section<'_>) -> Submitting {
     Submitting {
         parallel_max: usize::try_from(section.whole("parallel_max", 2, (1, 64))).unwrap_or(2),
+        lease: section.duration("lease_seconds", Duration::from_secs(10), (1, 3600)),
         scanner: section.list("scanner"),
         notice_secret: section.secret("notice_secret"),
     }

@@ -7,7 +7,7 @@ use model::problems::Code;
 use super::answer::Problem;
 use crate::opening::OpenError;
 use crate::registering::Mistake;
-use crate::submitting::SubmissionError;
+use crate::submitting::{SubmissionError, told_of};
 
 /// More mistakes than this help nobody at once; the rest is counted.
 const MISTAKES_MAX: usize = 100;
@@ -72,10 +72,10 @@ impl From<SubmissionError> for Problem {
                 let next = "Look at the newer one and submit that.";
                 conflict(Code::LogSuperseded, "A newer summary log has been uploaded", next)
             }
-            SubmissionError::Stale => {
+            SubmissionError::Stale { by } => {
+                let detail = format!("{} The preview is being computed again.", told_of(by.as_deref()));
                 let next = "Look at the new preview, and confirm it again.";
-                let detail = "The records changed since the preview. It is being computed again.";
-                conflict(Code::PreviewStale, detail, next).retry_after(1)
+                Self::new(StatusCode::CONFLICT, Code::PreviewStale, detail, next).retry_after(1)
             }
             SubmissionError::NotValidated { state } => Self::new(
                 StatusCode::CONFLICT,

@@ -24,6 +24,7 @@ use crate::app::App;
 #[into_params(parameter_in = Query)]
 pub(super) struct ProblemsQuery {
     /// Of this severity only: fatal, error or warning.
+    #[param(pattern = "^(fatal|error|warning)$")]
     severity: Option<String>,
     /// With this code only.
     code: Option<String>,
@@ -32,8 +33,7 @@ pub(super) struct ProblemsQuery {
     /// After this one: `next` of the page before.
     #[param(pattern = "^(fatal|error|warning)-[0-9]{1,18}$")]
     after: Option<String>,
-    /// How many at most.
-    #[param(minimum = 1, maximum = 500)]
+    /// How many at most; never more than 500.
     limit: Option<u32>,
 }
 
@@ -150,6 +150,7 @@ impl From<model::submissions::Problem> for WorkbookProblemView {
 #[into_params(parameter_in = Query)]
 pub(super) struct ChangesQuery {
     /// Of this kind of change only: created, updated, unchanged or removed.
+    #[param(pattern = "^(created|updated|unchanged|removed)$")]
     change: Option<String>,
     /// Of this kind of record only.
     kind: Option<String>,
@@ -159,8 +160,7 @@ pub(super) struct ChangesQuery {
     after_kind: Option<String>,
     /// After this record: the key of the last one of the page before.
     after_key: Option<String>,
-    /// How many at most.
-    #[param(minimum = 1, maximum = 500)]
+    /// How many at most; never more than 500.
     limit: Option<u32>,
 }
 

@@ -16,6 +16,7 @@ use model::submissions::LogState;
 use model::{Scope, SummaryLogId};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
+use utoipa::ToSchema;
 
 use super::answer::{Problem, ProblemDocument};
 use super::caller::Session;
@@ -30,11 +31,22 @@ const SPACING: Duration = Duration::from_millis(200);
 /// Then the page comes again, with a token that is still good.
 const LIFE: Duration = Duration::from_secs(600);
 
+/// An event of the stream; the stream is a row of them.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "describes what the stream writes")]
+struct LogEventView {
+    /// Always the same.
+    #[schema(pattern = "^log$")]
+    event: String,
+    /// The summary log, as JSON.
+    data: String,
+}
+
 /// How a summary log gets on, as server-sent events named `log`; their data is the log. The stream ends when the log waits for somebody
 /// or is done.
 #[utoipa::path(get, path = "/api/v1/organisations/{organisation}/registrations/{registration}/summary-logs/{log}/events", tag = "submissions",
     security(("bearer" = [])), params(("organisation" = String, Path), ("registration" = String, Path), ("log" = String, Path)),
-    responses((status = 200, description = "Server-sent events", body = String, content_type = "text/event-stream"),
+    responses((status = 200, description = "Server-sent events", body = LogEventView, content_type = "text/event-stream"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 503, description = "API_007: too many streams", body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn follow_summary_log(

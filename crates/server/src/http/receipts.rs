@@ -188,11 +188,10 @@ pub(super) async fn show_submission_receipt(
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ReceiptToCheck {
     /// The token of the receipt.
-    #[schema(max_length = 65536)]
     token: String,
     /// The readable part, if it is to be compared.
     #[schema(value_type = Option<Object>)]
-    receipt: Option<Value>,
+    receipt: Option<serde_json::Map<String, Value>>,
 }
 
 /// Whether a receipt is ours.
@@ -215,7 +214,7 @@ pub(super) async fn verify_receipt(
     JsonBody(check): JsonBody<ReceiptToCheck>,
 ) -> Json<CheckedReceiptView> {
     let said = Receipts::new(&app.config).read(&check.token);
-    let receipt = said.filter(|said| check.receipt.is_none_or(|shown| shown == *said));
+    let receipt = said.filter(|said| check.receipt.is_none_or(|shown| Some(&shown) == said.as_object()));
     Json(CheckedReceiptView { is_ours: receipt.is_some(), receipt })
 }
 

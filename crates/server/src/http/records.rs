@@ -145,8 +145,7 @@ pub(super) struct RecordsQuery {
     after_kind: Option<String>,
     /// After this record: the key in `next` of the page before.
     after_key: Option<String>,
-    /// How many at most.
-    #[param(minimum = 1, maximum = 500)]
+    /// How many at most; never more than 500.
     limit: Option<u32>,
 }
 
@@ -237,8 +236,7 @@ pub(super) async fn list_records(
 pub(super) struct HistoryQuery {
     /// After this submission: `next` of the page before.
     after: Option<u64>,
-    /// How many at most.
-    #[param(minimum = 1, maximum = 500)]
+    /// How many at most; never more than 500.
     limit: Option<u32>,
 }
 
@@ -305,8 +303,7 @@ pub(super) async fn show_record(
 pub(super) struct SubmissionsQuery {
     /// Older than this submission: `next` of the page before.
     before: Option<u64>,
-    /// How many at most.
-    #[param(minimum = 1, maximum = 500)]
+    /// How many at most; never more than 500.
     limit: Option<u32>,
 }
 

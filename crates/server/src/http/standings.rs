@@ -47,8 +47,7 @@ pub(super) struct StandingsQuery {
     /// After this one: the registration in `next` of the page before.
     #[param(pattern = "^[0-9a-zA-Z][0-9a-zA-Z._=-]{0,63}$")]
     after_registration: Option<String>,
-    /// How many at most.
-    #[param(minimum = 1, maximum = 500)]
+    /// How many at most; never more than 500.
     limit: Option<u32>,
 }
 

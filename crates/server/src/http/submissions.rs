@@ -28,11 +28,13 @@ const PAGE: u32 = 100;
 #[into_params(parameter_in = Query)]
 pub(super) struct OnTheirWayQuery {
     /// In this state only; otherwise all that hold their registration: preprocessing, validating, validated, submitting.
+    #[param(
+        pattern = "^(preprocessing|validating|validated|invalid|submitting|submitted|superseded|validation_failed)$"
+    )]
     state: Option<String>,
     /// After this one: `next` of the page before.
     before: Option<u64>,
-    /// How many at most.
-    #[param(minimum = 1, maximum = 500)]
+    /// How many at most; never more than 500.
     limit: Option<u32>,
 }
 

@@ -27,7 +27,7 @@ use super::bytes::send;
 use super::caller::Session;
 use super::extract::{PathOf, QueryOf};
 use crate::app::App;
-use crate::submitting::{Confirmation, Confirmed, Upload, confirm, undo, upload};
+use crate::submitting::{ASKS, Confirmation, Confirmed, Upload, confirm, undo, upload};
 
 /// Most entries of a page.
 pub(super) const PAGE_MAX: u32 = 500;
@@ -85,7 +85,7 @@ pub(super) struct SummaryLogView {
     /// What is wrong with it, in exact numbers.
     problems: ProblemTotalsView,
     /// What was found in it: tables with their sheets, columns and totals, and single values.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>)]
     found: Value,
     /// Who confirmed it.
     submitted_by: Option<String>,
@@ -274,11 +274,13 @@ pub(super) fn new_log_id(given: Option<&str>) -> Result<SummaryLogId, Problem> {
 #[into_params(parameter_in = Query)]
 pub(super) struct LogsQuery {
     /// In this state only.
+    #[param(
+        pattern = "^(preprocessing|validating|validated|invalid|submitting|submitted|superseded|validation_failed)$"
+    )]
     state: Option<String>,
     /// After this one: `next` of the page before.
     before: Option<u64>,
-    /// How many at most.
-    #[param(minimum = 1, maximum = 500)]
+    /// How many at most; never more than 500.
     limit: Option<u32>,
 }
 
@@ -345,7 +347,7 @@ pub(super) async fn find_summary_log(
 #[into_params(parameter_in = Query)]
 pub(super) struct SubmitQuery {
     /// A warning that asks something, and that is right as it is: `ROWS_SEEM_SHIFTED`.
-    #[param(max_length = 64, example = "ROWS_SEEM_SHIFTED")]
+    #[param(pattern = "^ROWS_SEEM_SHIFTED$")]
     despite: Option<String>,
 }
 
@@ -367,6 +369,9 @@ pub(super) async fn submit_summary_log(
 ) -> Result<Response, Problem> {
     let scope = scope_of(&session, (&organisation, &registration), Permission::Submit)?;
     let log = log_of(&app, &scope, &log).await?;
+    if query.despite.as_deref().is_some_and(|warning| warning != ASKS) {
+        return Err(unknown_word());
+    }
     let confirmation = Confirmation { who: session.author(), despite: query.despite.into_iter().collect() };
     Ok(match confirm(&app, &scope, &log.id, &confirmation).await? {
         Confirmed::Running(log) => accepted(StatusCode::ACCEPTED, *log),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ledger::documents::Author;
 use ledger::logs::{CHUNK_MAX, Run, Submission, SubmitWish, SummaryLog};
-use ledger::records::VersionAppends;
+use ledger::records::{Commit, VersionAppends};
 use model::submissions::{LogState, OnSubmit};
 use model::{Scope, SummaryLogId};
 
@@ -18,7 +18,7 @@ use crate::app::App;
 /// Rounds of appending before we take it for a fault of ours.
 const ROUNDS_MAX: u32 = 3;
 /// The warning that asks whoever submits.
-const ASKS: &str = sheets::code::ROWS_SEEM_SHIFTED;
+pub const ASKS: &str = sheets::code::ROWS_SEEM_SHIFTED;
 
 /// Somebody confirms a preview.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ pub async fn confirm(
         log: id.clone(),
         who: confirmation.who.clone(),
         at: app.now(),
-        until: lease_from(app.now()),
+        until: lease_from(app),
     };
     let answer = app.ledger.begin_submission(&wish).await?;
     steps::reached("submission.begun");
@@ -70,7 +70,7 @@ pub async fn confirm(
         OnSubmit::RefuseBusy => Err(SubmissionError::InProgress),
         OnSubmit::RefuseStale => {
             work_soon(app, id.clone());
-            Err(SubmissionError::Stale)
+            Err(SubmissionError::Stale { by: newest_commit(app, scope).await? })
         }
         OnSubmit::RefuseNotValidated => Err(SubmissionError::NotValidated { state: log.state }),
     }
@@ -129,12 +129,35 @@ async fn append(app: &App, log: &SummaryLog, run: &Run) -> Result<(), Submission
         app.ledger.append_versions(&appends).await?;
         steps::reached("submission.chunk");
         app.logs_moved.notify_waiters();
+        if !app.guards.versions_before_head {
+            return Ok(());
+        }
     }
 }
 
+/// Who submitted last, for those who come too late.
+async fn newest_commit(app: &App, scope: &Scope) -> Result<Option<Box<Commit>>, SubmissionError> {
+    Ok(app.ledger.commits(scope, None, 1).await?.pop().map(Box::new))
+}
+
+/// Whose submission made a preview out of date.
+pub(crate) fn told_of(by: Option<&Commit>) -> String {
+    by.map_or_else(
+        || "The records changed since the preview.".to_owned(),
+        |by| {
+            let time = by.at.strftime("%Y-%m-%d %H:%M:%S UTC");
+            format!(
+                "The records changed since the preview: {} made submission {} at {time}.",
+                by.by.name, by.sequence
+            )
+        },
+    )
+}
+
 async fn go_back(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Result<(), SubmissionError> {
-    let reason = "The records changed since the preview. Look at the new preview and confirm it again.";
-    app.ledger.return_to_validated(run, reason, app.now()).await?;
+    let told = told_of(newest_commit(app, &log.scope).await?.as_deref());
+    let reason = format!("{told} Look at the new preview and confirm it again.");
+    app.ledger.return_to_validated(run, &reason, app.now()).await?;
     work_soon(app, log.id.clone());
     Ok(())
 }

@@ -16,8 +16,8 @@ use super::staging::{Read, read};
 use super::{Grounds, SubmissionError, grounds, scanning, shifting};
 use crate::app::App;
 
-/// Comparisons before we take it for a fault of ours: each time somebody else submitted meanwhile.
-const COMPARISONS_MAX: u32 = 10;
+/// Assessments before we take it for a fault of ours: each time somebody else submitted meanwhile.
+const ASSESSMENTS_MAX: u32 = 10;
 
 /// Reads a log and computes its preview.
 pub(super) async fn assess(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Result<(), SubmissionError> {
@@ -27,40 +27,61 @@ pub(super) async fn assess(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Resul
     {
         return refuse(app, run, found).await;
     }
-    app.ledger.begin_validation(run, app.now()).await?;
-    steps::reached("log.validating");
-    let read = match &log.source {
-        LogSource::Workbook { blob, .. } => read(app, run, &grounds, blob).await?,
-        LogSource::Undo(sequence) => {
-            let undone = app.ledger.stage_undo(run, *sequence).await?;
-            Read::undoing(*sequence, &undone)
-        }
-    };
-    steps::reached("log.staged");
-    app.ledger.stage_problems(run, &read.problems).await?;
-    if read.is_fatal {
-        app.ledger.count_problems(run, &read.beyond).await?;
-        return finish(app, run, (LogVerdict::Invalid { reason: None }, read.facts)).await.map(drop);
-    }
-    let removals = removals_of(&log.source, &grounds);
-    for _ in 0..COMPARISONS_MAX {
-        let comparison = app.ledger.compare(run, &removals).await?;
-        steps::reached("log.compared");
-        let verdict = verdict(app, run, (&comparison, &read, &grounds.template)).await?;
-        if finish(app, run, (verdict, read.facts.clone())).await? == Finished::Yes {
-            steps::reached("log.validated");
+    for _ in 0..ASSESSMENTS_MAX {
+        if assess_once(app, (log, run), &grounds).await? == Finished::Yes {
             return Ok(());
         }
     }
     Err(SubmissionError::Interrupted)
 }
 
-/// Computes a preview again that the records have left behind.
+async fn assess_once(
+    app: &Arc<App>,
+    (log, run): (&SummaryLog, &Run),
+    grounds: &Grounds,
+) -> Result<Finished, SubmissionError> {
+    app.ledger.begin_validation(run, app.now()).await?;
+    steps::reached("log.validating");
+    let (read, staged_on) = match &log.source {
+        LogSource::Workbook { blob, .. } => (read(app, run, grounds, blob).await?, None),
+        LogSource::Undo(sequence) => {
+            let head = app.ledger.log_by_id(&log.id).await?.map(|log| log.head);
+            let undone = app.ledger.stage_undo(run, *sequence).await?;
+            (Read::undoing(*sequence, &undone), head)
+        }
+    };
+    steps::reached("log.staged");
+    app.ledger.stage_problems(run, &read.problems).await?;
+    if read.is_fatal {
+        app.ledger.count_problems(run, &read.beyond).await?;
+        return finish(app, run, (LogVerdict::Invalid { reason: None }, read.facts)).await;
+    }
+    let comparison = app.ledger.compare(run, &removals_of(&log.source, grounds)).await?;
+    steps::reached("log.compared");
+    if staged_on.is_some_and(|head| head != comparison.basis) {
+        // What an undoing may touch was decided by records that are not the current ones any more.
+        return Ok(Finished::BasisMoved);
+    }
+    let verdict = verdict(app, run, (&comparison, &read, &grounds.template)).await?;
+    let finished = finish(app, run, (verdict, read.facts)).await?;
+    steps::reached("log.validated");
+    Ok(finished)
+}
+
+/// Computes a preview again that the records have left behind. Comparing is enough, unless there is more to say than numbers, or
+/// records moved that an undoing is about: then it is assessed as if it were new.
 pub(super) async fn renew(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Result<(), SubmissionError> {
+    if log.is_stale() && matches!(log.source, LogSource::Undo(_)) {
+        return assess(app, log, run).await;
+    }
     let grounds = grounds::of_log(app, log).await?;
     let removals = removals_of(&log.source, &grounds);
-    for _ in 0..COMPARISONS_MAX {
+    for _ in 0..ASSESSMENTS_MAX {
         let comparison = app.ledger.compare(run, &removals).await?;
+        let shifted = shifting::shifted(app, run, (&comparison, &grounds.template)).await?;
+        if log.is_stale() && (comparison.missing > 0 || !shifted.is_empty()) {
+            return assess(app, log, run).await;
+        }
         if app.ledger.renew_preview(run, comparison.basis, app.now()).await? == Finished::Yes {
             return Ok(());
         }

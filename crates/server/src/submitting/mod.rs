@@ -25,12 +25,14 @@ mod uploading;
 mod working;
 
 use ledger::LedgerError;
+use ledger::records::Commit;
 use model::submissions::LogState;
 use vault::VaultError;
 
 use crate::incoming::{StoreError, UploadError};
 
-pub use applying::{Confirmation, Confirmed, confirm};
+pub(crate) use applying::told_of;
+pub use applying::{ASKS, Confirmation, Confirmed, confirm};
 pub use bringing::{Stored, put_bytes, upload_stored};
 pub use grounds::Grounds;
 pub use uploading::{Bringing, Upload, undo, upload, upload_content};
@@ -54,7 +56,10 @@ pub enum SubmissionError {
     Superseded,
     /// The records moved since the preview; it is computed again.
     #[error("the records changed since the preview")]
-    Stale,
+    Stale {
+        /// By this submission.
+        by: Option<Box<Commit>>,
+    },
     /// There is no preview to confirm.
     #[error("the summary log is {}", .state.as_str())]
     NotValidated {

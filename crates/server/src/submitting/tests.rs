@@ -1,6 +1,7 @@
 //! Submissions against ports that fail: every call of upload, preview and submit fails in turn and "crashes" in turn, and whoever comes next ends in
 //! the same state.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +12,16 @@ use ledger::LedgerError;
 use ledger::logs::{LogsPage, SubmitWish, SummaryLog};
 use ledger::records::{Ended, RecordsPage};
 use ledger::scopes::{How, OrganisationWish, RegistrationWish, Writing};
+use ledger::staging::ChangesPage;
 use ledger::templates::NewTemplate;
-use ledger::{Logs as _, Records as _, Scopes as _, Templates as _, Trail as _};
+use ledger::{Logs as _, Records as _, Scopes as _, Staging as _, Templates as _, Trail as _};
 use model::submissions::LogState;
 use model::{OrganisationId, RegistrationId, Scope, SummaryLogId, TemplateId, TemplateVersion};
 use steps::{Aftermath, Faults, Moment};
 
 use super::applying::apply;
 use super::working::{Left, look};
-use super::{Confirmation, Confirmed, SubmissionError, Upload, confirm, upload};
+use super::{ASKS, Confirmation, Confirmed, SubmissionError, Upload, confirm, undo, upload};
 use crate::app::App;
 use crate::testing::{Workbench, author};
 
@@ -64,13 +66,23 @@ fn log_id(id: &str) -> SummaryLogId {
 
 /// Stores with a registration that has no records yet.
 async fn registered() -> Workbench {
+    registered_with(TEMPLATE).await
+}
+
+/// The same, where previews stand side by side and rows may be missing or not.
+async fn registered_in_parallel(removed: &str) -> Workbench {
+    let text = TEMPLATE.replace("\"one-active\"", "\"parallel\"");
+    registered_with(&text.replace("\"fatal\"", &format!("\"{removed}\""))).await
+}
+
+async fn registered_with(template: &str) -> Workbench {
     let bench = Workbench::new().await;
     let (by, at) = (author("ops"), bench.process().now());
     let template = NewTemplate {
         id: TemplateId::parse("loads").unwrap(),
         version: TemplateVersion::parse("1.0.0").unwrap(),
         title: "Loads".to_owned(),
-        text: TEMPLATE.to_owned(),
+        text: template.to_owned(),
         by: by.clone(),
         at,
     };
@@ -87,15 +99,19 @@ async fn registered() -> Workbench {
     bench
 }
 
-async fn bring(app: &Arc<App>, id: &str, rows: &[Row]) -> Result<SummaryLog, SubmissionError> {
-    let new = Upload {
+fn new_upload(id: &str) -> Upload {
+    Upload {
         id: log_id(id),
         scope: scope(),
         accreditation: None,
         name: "loads.xlsx".to_owned(),
         upload: None,
         who: author("sue"),
-    };
+    }
+}
+
+async fn bring(app: &Arc<App>, id: &str, rows: &[Row]) -> Result<SummaryLog, SubmissionError> {
+    let new = new_upload(id);
     let bytes = workbook(rows);
     let brought =
         upload(app, new, futures_util::stream::once(async move { Ok::<_, Infallible>(bytes) })).await;
@@ -104,8 +120,8 @@ async fn bring(app: &Arc<App>, id: &str, rows: &[Row]) -> Result<SummaryLog, Sub
 }
 
 async fn submit(app: &Arc<App>, id: &str) -> Result<Confirmed, SubmissionError> {
-    let confirmed =
-        confirm(app, &scope(), &log_id(id), &Confirmation { who: author("sue"), despite: Vec::new() }).await;
+    let confirmation = Confirmation { who: author("sue"), despite: vec![ASKS.to_owned()] };
+    let confirmed = confirm(app, &scope(), &log_id(id), &confirmation).await;
     quiet(app).await;
     confirmed
 }
@@ -348,6 +364,47 @@ async fn behaviour_9_a_submission_nobody_works_on_is_taken_up() {
 }
 
 #[tokio::test]
+async fn a_preview_that_lacks_records_by_now_becomes_invalid() {
+    let bench = registered_in_parallel("fatal").await;
+    let app = bench.process();
+    bring(&app, "one", &first()).await.unwrap();
+    bring(&app, "two", &[row(1002, "East", "3")]).await.unwrap();
+    submit(&app, "one").await.unwrap();
+
+    let stale = submit(&app, "two").await;
+
+    assert!(matches!(stale, Err(SubmissionError::Stale { .. })), "{stale:?}");
+    let log = summary_log(&bench, "two").await;
+    assert_eq!((log.state, log.problems.fatal), (LogState::Invalid, 2), "its rows 1000 and 1001 are missing");
+    let refused = submit(&app, "two").await;
+    assert!(matches!(refused, Err(SubmissionError::NotValidated { .. })), "{refused:?}");
+    assert_eq!(bench.ledger.commits(&scope(), None, 100).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_undoing_leaves_what_others_changed_after_its_preview() {
+    let bench = registered_in_parallel("ignore").await;
+    let app = bench.process();
+    play(&app, "first", &first()).await;
+    undo(&app, new_upload("undoing"), 1).await.unwrap();
+    quiet(&app).await;
+    assert_eq!(summary_log(&bench, "undoing").await.stats.unwrap().removed, 2);
+    play(&app, "second", &second()).await;
+
+    let stale = submit(&app, "undoing").await;
+    let preview = summary_log(&bench, "undoing").await;
+    submit(&app, "undoing").await.unwrap();
+
+    assert!(matches!(stale, Err(SubmissionError::Stale { .. })), "{stale:?}");
+    assert_eq!(preview.stats.map(|stats| stats.changes()), Some(1), "{preview:?}");
+    let page = RecordsPage::of(&scope(), 500);
+    let records = bench.ledger.find_by_registration(&page).await.unwrap();
+    let left: Vec<(&str, u64)> =
+        records.iter().map(|record| (record.key.key.as_str(), record.sequence)).collect();
+    assert_eq!(left, [("1000", 2), ("1002", 2)], "1001 is as it was before; nobody touched the others");
+}
+
+#[tokio::test]
 async fn fifteen_thousand_rows_become_records() {
     let bench = registered().await;
     let rows = many(15_000);
@@ -362,4 +419,76 @@ async fn fifteen_thousand_rows_become_records() {
     bring(&bench.process(), "again", &again).await.unwrap();
     let preview = summary_log(&bench, "again").await.stats.unwrap();
     assert_eq!((preview.created, preview.updated, preview.unchanged), (0, 1, 14_999));
+}
+
+/// Made-up workbooks, always the same ones.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    /// Rows come, go and change; the same number is written in several ways.
+    fn workbook(&mut self) -> Vec<Row> {
+        const TONNES: [&str; 5] = ["1.5", "1.50", "2", "2.000", "0.125"];
+        let mut rows = Vec::new();
+        for id in 1000..1012 {
+            if self.below(5) > 0 {
+                let site = ["North", "South"][usize::from(self.below(4) == 0)];
+                rows.push(row(id, site, TONNES[usize::try_from(self.below(5)).unwrap()]));
+            }
+        }
+        rows
+    }
+}
+
+/// What the records say, by key.
+async fn records(bench: &Workbench) -> BTreeMap<String, String> {
+    let found = bench.ledger.find_by_registration(&RecordsPage::of(&scope(), 500)).await.unwrap();
+    found.into_iter().map(|record| (record.key.key, record.content.unwrap().values)).collect()
+}
+
+#[tokio::test]
+async fn what_the_preview_of_a_workbook_promises_is_what_the_records_show_for_200_pairs() {
+    let bench = registered_with(&TEMPLATE.replace("\"fatal\"", "\"tombstone\"")).await;
+    let mut chance = Chance(2026);
+    play(&bench.process(), "pair-0", &chance.workbook()).await;
+    let mut before = records(&bench).await;
+    for pair in 1..=200 {
+        let (id, rows) = (format!("pair-{pair}"), chance.workbook());
+        let app = bench.process();
+        bring(&app, &id, &rows).await.unwrap();
+        let promised = summary_log(&bench, &id).await.stats.unwrap();
+        let page = ChangesPage {
+            log: log_id(&id),
+            change: None,
+            kind: None,
+            key_prefix: None,
+            after: None,
+            basis: None,
+            limit: 500,
+        };
+        let changes = bench.ledger.log_changes(&page).await.unwrap();
+        assert_eq!(records(&bench).await, before, "a preview changes nothing");
+
+        submit(&app, &id).await.unwrap();
+
+        let mut expected = before.clone();
+        for change in &changes {
+            let was = match &change.after {
+                Some(after) => expected.insert(change.key.key.clone(), after.values.clone()),
+                None => expected.remove(&change.key.key),
+            };
+            assert_eq!(change.before.as_ref().map(|content| content.values.clone()), was, "{change:?}");
+        }
+        let after = records(&bench).await;
+        assert_eq!(after, expected, "pair {pair}");
+        assert_eq!(after.len(), rows.len(), "every row is a record, and nothing else is");
+        assert_eq!(promised.changes(), changes.len() as u64);
+        let unchanged = after.iter().filter(|(key, values)| before.get(*key) == Some(values)).count();
+        assert_eq!(promised.unchanged, unchanged as u64);
+        before = after;
+    }
 }

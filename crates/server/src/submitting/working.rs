@@ -4,9 +4,8 @@
 //! up in the way its state allows. Does not do: decide. The ledger does, by the number of the run.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use ledger::LedgerError;
 use ledger::logs::{Run, SummaryLog, TakeUp};
 use model::SummaryLogId;
@@ -18,12 +17,10 @@ use super::{SubmissionError, applying, assessing};
 use crate::app::App;
 use crate::telemetry::report;
 
-/// How long nobody else takes up a log of whose worker nothing is heard.
-const LEASE: SignedDuration = SignedDuration::from_secs(10);
-/// A worker says so often that it is alive.
-const HEARTBEAT: Duration = Duration::from_secs(3);
-/// Looked so often for work that nobody does.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// A worker says so often in the time of its lease that it is alive.
+const HEARTBEATS: u32 = 3;
+/// Looked so often in that time for work that nobody does.
+const LOOKS: u32 = 2;
 /// A fault of ours that stays that long is not going away by itself.
 const ATTEMPTS_MAX: u32 = 5;
 /// Taken up at once.
@@ -33,8 +30,9 @@ const CLEARED_MAX: u32 = 500;
 const CLEARINGS_MAX: u32 = 4;
 
 /// Until when a worker that begins now is left alone.
-pub(super) fn lease_from(now: Timestamp) -> Timestamp {
-    now.checked_add(LEASE).unwrap_or(now)
+pub(super) fn lease_from(app: &App) -> Timestamp {
+    let now = app.now();
+    now.checked_add(app.config.submitting.lease).unwrap_or(now)
 }
 
 /// Begins the work a log needs, if it needs any.
@@ -53,7 +51,7 @@ pub async fn look_after(app: Arc<App>, stop: CancellationToken) {
         }
         tokio::select! {
             () = stop.cancelled() => {}
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = tokio::time::sleep(app.config.submitting.lease / LOOKS) => {}
         }
     }
 }
@@ -67,6 +65,9 @@ pub(super) enum Left {
 
 /// Takes up what is owed now, and clears away some of what nobody needs.
 pub(super) async fn look(app: &Arc<App>) -> Result<Left, LedgerError> {
+    if !app.guards.taking_up {
+        return Ok(Left::Nothing);
+    }
     for log in app.ledger.owed_logs(app.now(), OWED_MAX).await? {
         work_soon(app, log.id);
     }
@@ -85,7 +86,7 @@ async fn work_on(app: &Arc<App>, id: &SummaryLogId) {
         Ok(None) => return,
         Err(cause) => return tell(id, &cause.into()),
     };
-    let wish = TakeUp { log: id.clone(), state: log.state, at: app.now(), until: lease_from(app.now()) };
+    let wish = TakeUp { log: id.clone(), state: log.state, at: app.now(), until: lease_from(app) };
     match app.ledger.take_up(&wish).await {
         Ok(Some(run)) => work(app, &log, &run).await,
         Ok(None) => {}
@@ -142,9 +143,9 @@ impl Heart {
         let (app, run) = (Arc::clone(app), run.clone());
         Self(tokio::spawn(async move {
             loop {
-                tokio::time::sleep(HEARTBEAT).await;
+                tokio::time::sleep(app.config.submitting.lease / HEARTBEATS).await;
                 // A beat that is missed is no reason to stop: the steps themselves tell if somebody else works.
-                let _ = app.ledger.keep_working(&run, lease_from(app.now())).await;
+                let _ = app.ledger.keep_working(&run, lease_from(&app)).await;
             }
         }))
     }

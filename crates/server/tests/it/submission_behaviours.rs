@@ -115,8 +115,10 @@ async fn behaviour_2_a_submission_since_the_preview_is_refused_and_previewed_aga
     assert_eq!(stats(&two), [3, 0, 0, 0]);
     scene.submitted(&one).await;
 
-    scene.refused(scene.submit(&two).await, "SUB_003").await;
+    let refused = scene.refused(scene.submit(&two).await, "SUB_003").await;
 
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(detail.contains("made submission 1 at 20"), "who and when: {detail}");
     assert_eq!(scene.tonnes().await, pairs(&[("1000", "1.5"), ("1001", "2")]), "nothing was touched");
     assert_eq!(stats(&scene.renewed(&two).await), [1, 1, 1, 0], "it tells what would happen now");
     assert_eq!(scene.submitted(&two).await["submission"], 2, "confirmed again, it counts");
