@@ -139,7 +139,7 @@ pub async fn a_stale_preview_may_be_validated_from_the_beginning(desk: &Desk) {
     let log = desk.summary_log("two").await;
     assert_eq!((log.state, log.basis, log.stats, log.staged_rows), (LogState::Validating, None, None, 0));
     assert_eq!(desk.confirm("two").await.ruling, OnSubmit::RefuseNotValidated);
-    desk.ledger.stage_rows(&run, &rows(&[("1", "6")])).await.unwrap();
+    desk.ledger.stage_rows(&run, rows(&[("1", "6")])).await.unwrap();
     let again = desk.compare(&run, RemovedRows::Tombstone).await;
     desk.ledger.finish_validation(&desk.validated(&run, again.basis)).await.unwrap();
     let run = desk.begun("two").await;
