@@ -24,8 +24,17 @@ pub(crate) fn children_cpu_s() -> f64 {
 
 /// Memory a process holds, in bytes.
 pub(crate) fn resident_bytes(process: u32) -> f64 {
+    memory_bytes(process, "VmRSS:")
+}
+
+/// The most memory a process has held so far, in bytes.
+pub(crate) fn peak_bytes(process: u32) -> f64 {
+    memory_bytes(process, "VmHWM:")
+}
+
+fn memory_bytes(process: u32, name: &str) -> f64 {
     let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
     let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<f64>().ok());
     kib.unwrap_or_default() * 1024.0
 }

@@ -17,6 +17,7 @@ mod saves;
 mod seed1;
 mod sessions;
 mod stage;
+mod submission;
 
 use std::process::ExitCode;
 
@@ -30,6 +31,7 @@ Usage: bench NAME [--json] [OPTIONS]
   saves  durable saves through the service, beside a reference that only flushes, hashes and inflates (10 minutes)
   seed1  the three scenarios of seed 1 through the running service (seconds)
   sessions  saves while thousands of sessions are held, beside the same saves with one (12 minutes)
+  submission  workbooks become records, beside a bare parse and the same job in Python (10 minutes)
 
   --json  print one line of JSON at the end; the table goes to stderr
 
@@ -39,7 +41,13 @@ Usage: bench NAME [--json] [OPTIONS]
   --saves-per-s R  saves begun per second meanwhile (20)
   --server PATH    the server to measure, instead of a release build
 
-sessions ends with exit code 1 if anything failed or the 99th percentile of a save is more than 3 times the quiet one.
+  of submission:
+  --small          15,000 rows only
+  --no-peer        without Python
+  --server PATH    the server to measure, instead of a release build
+
+sessions ends with exit code 1 if anything failed or the 99th percentile of a save is more than 3 times the quiet one;
+submission, if it misses what is promised for it.
 
 Measure when nothing else runs.";
 
@@ -58,6 +66,9 @@ fn main() -> Result<ExitCode> {
         ["seed1"] => seed1::run()?,
         ["sessions", options @ ..] if let Some(options) = sessions::Options::parse(options) => {
             sessions::run(options)?
+        }
+        ["submission", options @ ..] if let Some(options) = submission::Options::parse(options) => {
+            submission::run(&options)?
         }
         _ => {
             eprintln!("{USAGE}");

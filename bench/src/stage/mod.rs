@@ -10,6 +10,8 @@ mod documents;
 
 mod service;
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
@@ -26,8 +28,13 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) async fn start() -> Result<Self> {
+        Self::start_program(None).await
+    }
+
+    /// With a program of somebody's choice, instead of a release build.
+    pub(crate) async fn start_program(program: Option<&Path>) -> Result<Self> {
         let documents = DocumentServer::start().await?;
-        let service = Service::start(&documents.url(), None).await?;
+        let service = Service::start(&documents.url(), program).await?;
         Ok(Self { service, documents })
     }
 

@@ -72,6 +72,23 @@ impl Service {
         Ok(answered(path, request).await?.json().await?)
     }
 
+    /// What a stream of events says, until it ends.
+    pub(crate) async fn listen(&self, path: &str) -> Result<String> {
+        let request = self.http.get(self.url(path)).bearer_auth(api_token("bench")?);
+        Ok(answered(path, request).await?.text().await?)
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Result<Value> {
+        let request = self.http.put(self.url(path)).bearer_auth(api_token("bench")?).json(body);
+        Ok(answered(path, request).await?.json().await?)
+    }
+
+    /// Brings a file or a text in.
+    pub(crate) async fn post_bytes(&self, path: &str, bytes: Bytes) -> Result<Value> {
+        let request = self.http.post(self.url(path)).bearer_auth(api_token("bench")?).body(bytes);
+        Ok(answered(path, request).await?.json().await?)
+    }
+
     /// Brings a document in.
     pub(crate) async fn upload(&self, id: &str, bytes: Bytes) -> Result<()> {
         let path = format!("/api/v1/companies/bench/projects/saves/documents?id={id}&name=bench.docx");
@@ -138,6 +155,8 @@ fn start_process(
         ("DOCUMENT_SERVER_SECRET", SECRET.to_owned()),
         ("API_SECRET", SECRET.to_owned()),
         ("LOG_FILTER", "error".to_owned()),
+        // Workbooks of half a million rows are larger than the default.
+        ("SERVER_UPLOAD_MIB_MAX", "400".to_owned()),
     ];
     let mut command = Command::new(program);
     command.arg("serve").stdout(Stdio::null()).stderr(Stdio::null());

@@ -290,7 +290,7 @@ faulty!(Logs {
 });
 
 faulty!(Staging {
-    fn stage_rows(run: &Run, rows: &[StagedRow]) -> Vec<Duplicate>;
+    fn stage_rows(run: &Run, rows: Vec<StagedRow>) -> Vec<Duplicate>;
     fn stage_problems(run: &Run, chunk: &ProblemChunk) -> ();
     fn count_problems(run: &Run, more: &[ProblemCount]) -> ();
     fn stage_undo(run: &Run, sequence: u64) -> UndoStaged;

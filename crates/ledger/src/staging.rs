@@ -20,8 +20,9 @@ use crate::logs::Run;
 #[async_trait]
 pub trait Staging: Send + Sync {
     /// Stages rows, in transactions of at most [`CHUNK_MAX`](crate::logs::CHUNK_MAX). A row whose key is staged already from another place is not
-    /// staged: it is named in the answer. The same row again changes nothing.
-    async fn stage_rows(&self, run: &Run, rows: &[StagedRow]) -> Result<Vec<Duplicate>>;
+    /// staged: it is named in the answer. The same row again changes nothing. Rows survive a power cut once the validation is finished; until
+    /// then it would begin again.
+    async fn stage_rows(&self, run: &Run, rows: Vec<StagedRow>) -> Result<Vec<Duplicate>>;
     /// Counts problems, and keeps as many of each severity as may be kept. Those that were counted before are not counted again.
     async fn stage_problems(&self, run: &Run, chunk: &ProblemChunk) -> Result<()>;
     /// Counts problems that were found and not handed over one by one, because there were too many of them. The last step before the

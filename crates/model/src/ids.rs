@@ -113,6 +113,13 @@ impl Digest {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
+    /// The digest of pieces, as if they were one.
+    pub fn of_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        use sha2::Digest as _;
+        let hasher = pieces.into_iter().fold(sha2::Sha256::new(), sha2::Sha256::chain_update);
+        Self(hasher.finalize().into())
+    }
+
     /// Reads 64 hexadecimal characters.
     pub fn parse_hex(text: &str) -> Option<Self> {
         if text.len() != 64 || !text.is_ascii() {

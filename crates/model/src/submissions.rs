@@ -252,13 +252,10 @@ pub struct StagedRow {
 impl StagedRow {
     /// What decides whether the row changed: its values and how it counts. Where it stands does not matter.
     pub fn hash(&self) -> Digest {
-        let counted = [Some(self.outcome.as_str()), self.reason.as_deref(), self.measure.as_deref()];
-        let mut text = self.values.clone();
-        for part in counted {
-            text.push('\n');
-            text.push_str(part.unwrap_or_default());
-        }
-        Digest::of(text.as_bytes())
+        let reason = self.reason.as_deref().unwrap_or_default();
+        let measure = self.measure.as_deref().unwrap_or_default();
+        let pieces = [self.values.as_str(), "\n", &self.outcome, "\n", reason, "\n", measure];
+        Digest::of_pieces(pieces.map(str::as_bytes))
     }
 }
 
@@ -352,5 +349,10 @@ mod tests {
         let excluded = StagedRow { outcome: "excluded".into(), ..row.clone() };
         assert_eq!(row.hash(), moved.hash());
         assert_ne!(row.hash(), excluded.hash());
+        assert_eq!(
+            row.hash(),
+            Digest::of(b"{\"A\":\"1\"}\nincluded\n\n1.5"),
+            "hashes of earlier releases count"
+        );
     }
 }

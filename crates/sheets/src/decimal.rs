@@ -79,6 +79,15 @@ impl Decimal {
     }
 
     fn lowest(mut self) -> Self {
+        // Most numbers are small, and small ones are divided ten times as fast.
+        if let Ok(mut small) = i64::try_from(self.mantissa) {
+            while self.scale > 0 && small % 10 == 0 {
+                small /= 10;
+                self.scale -= 1;
+            }
+            self.mantissa = i128::from(small);
+            return self;
+        }
         while self.scale > 0 && self.mantissa % 10 == 0 {
             self.mantissa /= 10;
             self.scale -= 1;
@@ -174,9 +183,16 @@ impl fmt::Display for Decimal {
         let digits = self.mantissa.unsigned_abs();
         let sign = if self.mantissa < 0 { "-" } else { "" };
         if self.scale == 0 {
-            return write!(out, "{sign}{digits}");
+            return match u64::try_from(digits) {
+                Ok(digits) => write!(out, "{sign}{digits}"),
+                Err(_) => write!(out, "{sign}{digits}"),
+            };
         }
         let width = usize::from(self.scale);
+        if let (Ok(digits), Some(factor)) = (u64::try_from(digits), 10_u64.checked_pow(u32::from(self.scale)))
+        {
+            return write!(out, "{sign}{}.{:0width$}", digits / factor, digits % factor);
+        }
         let factor = 10_u128.pow(u32::from(self.scale));
         write!(out, "{sign}{}.{:0width$}", digits / factor, digits % factor)
     }
@@ -190,15 +206,16 @@ struct Digits {
 
 impl Digits {
     fn read(text: &str) -> Option<Self> {
-        let (mut mantissa, mut exponent) = (0_i128, 0_i32);
+        let (mut mantissa, mut exponent, mut kept) = (0_i128, 0_i32, 0);
         let (mut has_digits, mut is_behind_point) = (false, false);
         for byte in text.bytes() {
             match byte {
                 b'.' if !is_behind_point => is_behind_point = true,
                 b'0'..=b'9' => {
                     has_digits = true;
-                    if digits_of(mantissa) < DIGITS_MAX + 2 {
+                    if kept < DIGITS_MAX + 2 {
                         mantissa = mantissa * 10 + i128::from(byte - b'0');
+                        kept += u32::from(mantissa > 0);
                         exponent -= i32::from(is_behind_point);
                     } else {
                         // Beyond all precision: only its place counts.
@@ -218,10 +235,15 @@ fn parse_exponent(text: &str) -> Option<i32> {
 }
 
 fn digits_of(mantissa: i128) -> u32 {
-    mantissa.unsigned_abs().checked_ilog10().map_or(0, |log| log + 1)
+    let digits = mantissa.unsigned_abs();
+    let log = u64::try_from(digits).map_or_else(|_| digits.checked_ilog10(), u64::checked_ilog10);
+    log.map_or(0, |log| log + 1)
 }
 
 fn divide_half_up(mantissa: i128, digits: u32) -> i128 {
+    if digits == 0 {
+        return mantissa;
+    }
     let Some(factor) = 10_i128.checked_pow(digits) else { return 0 };
     let (quotient, rest) = (mantissa / factor, mantissa % factor);
     let is_half = rest.unsigned_abs() * 2 >= factor.unsigned_abs() && digits > 0;

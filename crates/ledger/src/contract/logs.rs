@@ -67,7 +67,7 @@ pub async fn the_last_upload_supersedes_whatever_is_not_submitted(desk: &Desk) {
     }
     assert_eq!(desk.summary_log("validated").await.superseded_by, Some(log_id("newest")));
     assert_eq!(desk.confirm("validated").await.ruling, OnSubmit::RefuseSuperseded);
-    assert!(is_overtaken(desk.ledger.stage_rows(&run, &rows(&[("1", "5")])).await));
+    assert!(is_overtaken(desk.ledger.stage_rows(&run, rows(&[("1", "5")])).await));
     assert!(is_overtaken(desk.ledger.finish_validation(&desk.validated(&run, 0)).await));
     assert_eq!(desk.clear().await, 1);
     desk.expect_consistent().await;
@@ -139,7 +139,7 @@ pub async fn a_stale_preview_may_be_validated_from_the_beginning(desk: &Desk) {
     let log = desk.summary_log("two").await;
     assert_eq!((log.state, log.basis, log.stats, log.staged_rows), (LogState::Validating, None, None, 0));
     assert_eq!(desk.confirm("two").await.ruling, OnSubmit::RefuseNotValidated);
-    desk.ledger.stage_rows(&run, &rows(&[("1", "6")])).await.unwrap();
+    desk.ledger.stage_rows(&run, rows(&[("1", "6")])).await.unwrap();
     let again = desk.compare(&run, RemovedRows::Tombstone).await;
     desk.ledger.finish_validation(&desk.validated(&run, again.basis)).await.unwrap();
     let run = desk.begun("two").await;
@@ -152,7 +152,7 @@ pub async fn a_preview_counts_only_for_the_records_it_was_compared_with(desk: &D
     desk.previewed("one", PARALLEL, &rows(&[("1", "5")])).await;
     desk.upload("two", PARALLEL).await;
     let two = desk.validating("two").await;
-    desk.ledger.stage_rows(&two, &rows(&[("1", "6")])).await.unwrap();
+    desk.ledger.stage_rows(&two, rows(&[("1", "6")])).await.unwrap();
     let early = desk.compare(&two, RemovedRows::Tombstone).await;
 
     let run = desk.begun("one").await;
@@ -171,7 +171,7 @@ pub async fn a_preview_counts_only_for_the_records_it_was_compared_with(desk: &D
 pub async fn nothing_is_validated_that_was_not_compared(desk: &Desk) {
     desk.upload("one", ONE).await;
     let run = desk.validating("one").await;
-    desk.ledger.stage_rows(&run, &rows(&[("1", "5")])).await.unwrap();
+    desk.ledger.stage_rows(&run, rows(&[("1", "5")])).await.unwrap();
 
     let on_nothing = desk.ledger.finish_validation(&desk.validated(&run, 7)).await.unwrap();
 
@@ -182,7 +182,7 @@ pub async fn nothing_is_validated_that_was_not_compared(desk: &Desk) {
 pub async fn a_wrong_workbook_is_invalid_and_frees_its_scope(desk: &Desk) {
     desk.upload("one", ONE).await;
     let run = desk.validating("one").await;
-    desk.ledger.stage_rows(&run, &rows(&[("1", "5")])).await.unwrap();
+    desk.ledger.stage_rows(&run, rows(&[("1", "5")])).await.unwrap();
     let verdict = LogVerdict::Invalid { reason: Some("a cell is wrong".to_owned()) };
     let facts = Some(r#"{"version":"1"}"#.to_owned());
     let finish = FinishedValidation { run: run.clone(), verdict, facts: facts.clone(), at: desk.now() };
@@ -234,7 +234,7 @@ pub async fn every_state_refuses_what_does_not_belong_to_it(desk: &Desk) {
     desk.upload("one", ONE).await;
     assert_eq!(desk.confirm("one").await.ruling, OnSubmit::RefuseNotValidated);
     let run = desk.take("one", LogState::Preprocessing).await.unwrap();
-    assert!(is_overtaken(desk.ledger.stage_rows(&run, &rows(&[("1", "5")])).await), "it is not read yet");
+    assert!(is_overtaken(desk.ledger.stage_rows(&run, rows(&[("1", "5")])).await), "it is not read yet");
     assert!(is_overtaken(desk.ledger.finish_validation(&desk.validated(&run, 0)).await));
     assert!(is_overtaken(desk.ledger.commit_submission(&run, desk.now()).await));
     desk.ledger.begin_validation(&run, desk.now()).await.unwrap();
@@ -258,14 +258,14 @@ pub async fn every_state_refuses_what_does_not_belong_to_it(desk: &Desk) {
 pub async fn a_validation_that_was_taken_over_begins_again_with_nothing(desk: &Desk) {
     desk.upload("one", ONE).await;
     let paused = desk.validating("one").await;
-    desk.ledger.stage_rows(&paused, &rows(&[("1", "5"), ("9", "9")])).await.unwrap();
+    desk.ledger.stage_rows(&paused, rows(&[("1", "5"), ("9", "9")])).await.unwrap();
     let run = desk.take_over("one", LogState::Validating).await;
     desk.ledger.begin_validation(&run, desk.now()).await.unwrap();
 
-    assert!(is_overtaken(desk.ledger.stage_rows(&paused, &rows(&[("3", "5")])).await));
+    assert!(is_overtaken(desk.ledger.stage_rows(&paused, rows(&[("3", "5")])).await));
     assert!(is_overtaken(desk.ledger.compare(&paused, &BTreeMap::new()).await));
     assert!(is_overtaken(desk.ledger.fail_validation(&paused, "too late", desk.now()).await));
-    desk.ledger.stage_rows(&run, &rows(&[("1", "5")])).await.unwrap();
+    desk.ledger.stage_rows(&run, rows(&[("1", "5")])).await.unwrap();
     let comparison = desk.compare(&run, RemovedRows::Tombstone).await;
 
     assert_eq!(comparison.stats.created, 1);

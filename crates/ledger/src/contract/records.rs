@@ -156,7 +156,7 @@ pub async fn erased_values_are_gone_and_the_history_stays(desk: &Desk) {
     desk.submitted("two", &rows(&[("1", "6"), ("2", "5")])).await;
     desk.upload("three", Policy::OneActive).await;
     let run = desk.validating("three").await;
-    desk.ledger.stage_rows(&run, &rows(&[("1", "7"), ("2", "5")])).await.unwrap();
+    desk.ledger.stage_rows(&run, rows(&[("1", "7"), ("2", "5")])).await.unwrap();
     let quote = Problem {
         code: "WRONG".to_owned(),
         severity: Severity::Error,

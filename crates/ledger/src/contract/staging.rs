@@ -142,9 +142,9 @@ pub async fn the_same_key_twice_is_told_with_both_places(desk: &Desk) {
     let twice = [row("1", "5"), StagedRow { row: 9, ..row("1", "5") }];
     let other_kind = StagedRow { kind: "sent".to_owned(), ..row("1", "5") };
 
-    let within = desk.ledger.stage_rows(&run, &twice).await.unwrap();
-    let again = desk.ledger.stage_rows(&run, &twice).await.unwrap();
-    let fine = desk.ledger.stage_rows(&run, &[other_kind]).await.unwrap();
+    let within = desk.ledger.stage_rows(&run, twice.to_vec()).await.unwrap();
+    let again = desk.ledger.stage_rows(&run, twice.to_vec()).await.unwrap();
+    let fine = desk.ledger.stage_rows(&run, vec![other_kind]).await.unwrap();
 
     let places = (("Loads".to_owned(), 1), ("Loads".to_owned(), 9));
     let expected = Duplicate { key: load("1"), first: places.0, again: places.1 };
@@ -161,7 +161,7 @@ pub async fn removed_rows_follow_the_policy_of_their_kind(desk: &Desk) {
     let log = desk.summary_log("one").await;
     desk.upload("two", Policy::OneActive).await;
     let run = desk.validating("two").await;
-    desk.ledger.stage_rows(&run, &rows(&[("2", "5")])).await.unwrap();
+    desk.ledger.stage_rows(&run, rows(&[("2", "5")])).await.unwrap();
     let policies = |load, sent| BTreeMap::from([("load".to_owned(), load), ("sent".to_owned(), sent)]);
     let compare = async |policies| desk.ledger.compare(&run, &policies).await.unwrap();
 

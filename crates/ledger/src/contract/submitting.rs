@@ -209,7 +209,7 @@ pub async fn stop_after(desk: &Desk, stop: usize) -> Option<Run> {
     after(2)?;
     desk.ledger.begin_validation(&run, desk.now()).await.unwrap();
     after(3)?;
-    desk.ledger.stage_rows(&run, &workbook(stop)).await.unwrap();
+    desk.ledger.stage_rows(&run, workbook(stop)).await.unwrap();
     after(4)?;
     let comparison = desk.compare(&run, RemovedRows::Fatal).await;
     desk.ledger.finish_validation(&desk.validated(&run, comparison.basis)).await.unwrap();
@@ -232,7 +232,7 @@ pub async fn expect_finished(desk: &Desk, stop: usize) {
             state @ (LogState::Preprocessing | LogState::Validating) => {
                 let run = desk.take_over(&id, state).await;
                 desk.ledger.begin_validation(&run, desk.now()).await.unwrap();
-                desk.ledger.stage_rows(&run, &workbook(stop)).await.unwrap();
+                desk.ledger.stage_rows(&run, workbook(stop)).await.unwrap();
                 let comparison = desk.compare(&run, RemovedRows::Fatal).await;
                 desk.ledger.finish_validation(&desk.validated(&run, comparison.basis)).await.unwrap();
             }

@@ -136,7 +136,7 @@ impl Desk {
     pub(super) async fn previewed(&self, id: &str, policy: Policy, rows: &[StagedRow]) -> Comparison {
         self.upload(id, policy).await;
         let run = self.validating(id).await;
-        assert_eq!(self.ledger.stage_rows(&run, rows).await.unwrap(), []);
+        assert_eq!(self.ledger.stage_rows(&run, rows.to_vec()).await.unwrap(), []);
         let comparison = self.compare(&run, RemovedRows::Tombstone).await;
         let finished = self.ledger.finish_validation(&self.validated(&run, comparison.basis)).await.unwrap();
         assert_eq!(finished, Finished::Yes);

@@ -13,7 +13,7 @@ use rusqlite::{Connection, params};
 
 use super::log_rows::{Worked, of_run};
 use super::rows::{Stored, asked, get, get_optional, optional};
-use super::{SqliteLedger, comparing, problems};
+use super::{SqliteLedger, TURN_MAX, comparing, problems};
 use crate::logs::{CHUNK_MAX, Run};
 use crate::staging::{
     ChangesPage, Comparison, Duplicate, ProblemChunk, ProblemCount, ProblemsPage, RowChange, UndoStaged,
@@ -25,20 +25,22 @@ const LEFT_MAX: usize = 100;
 
 #[async_trait]
 impl Staging for SqliteLedger {
-    async fn stage_rows(&self, run: &Run, rows: &[StagedRow]) -> Result<Vec<Duplicate>> {
+    async fn stage_rows(&self, run: &Run, mut rows: Vec<StagedRow>) -> Result<Vec<Duplicate>> {
         let mut duplicates = Vec::new();
-        for chunk in rows.chunks(CHUNK_MAX) {
-            let (looked, chunk) = (run.clone(), chunk.to_vec());
-            let (compared, rows) =
+        while !rows.is_empty() {
+            let rest = rows.split_off(rows.len().min(CHUNK_MAX));
+            let (looked, chunk) = (run.clone(), std::mem::replace(&mut rows, rest));
+            let (compared, mut waiting) =
                 self.read(move |connection| compare_rows(connection, &looked, chunk)).await?;
-            let run = run.clone();
-            duplicates.extend(
-                self.write(move |connection, _| {
+            while !waiting.is_empty() {
+                let rest = waiting.split_off(waiting.len().min(TURN_MAX));
+                let (run, turn) = (run.clone(), std::mem::replace(&mut waiting, rest));
+                let insert = move |connection: &Connection| {
                     let worked = of_run(connection, &run, &[LogState::Validating])?;
-                    insert_rows(connection, &worked, (compared, &rows))
-                })
-                .await?,
-            );
+                    insert_rows(connection, &worked, (compared, &turn))
+                };
+                duplicates.extend(self.write_ahead(insert).await?);
+            }
         }
         Ok(duplicates)
     }
@@ -59,6 +61,9 @@ impl Staging for SqliteLedger {
     }
 
     async fn count_problems(&self, run: &Run, more: &[ProblemCount]) -> Result<()> {
+        if more.is_empty() {
+            return Ok(());
+        }
         let (run, more) = (run.clone(), more.to_vec());
         self.write(move |connection, _| {
             let worked = of_run(connection, &run, &[LogState::Preprocessing, LogState::Validating])?;
@@ -82,7 +87,7 @@ impl Staging for SqliteLedger {
             staged.left_keys.extend(page.staged.left_keys.into_iter().take(room));
             after = last;
             let run = run.clone();
-            self.write(move |connection, _| {
+            self.write_ahead(move |connection| {
                 let worked = of_run(connection, &run, &[LogState::Validating])?;
                 insert_rows(connection, &worked, (page.compared, &page.rows)).map(drop)
             })

@@ -66,7 +66,7 @@ pub(super) async fn read(
     });
     let mut duplicates = Vec::new();
     while let Some(rows) = receiver.recv().await {
-        duplicates.extend(app.ledger.stage_rows(run, &rows).await?);
+        duplicates.extend(app.ledger.stage_rows(run, rows).await?);
         steps::reached("log.chunk");
         app.logs_moved.notify_waiters();
     }

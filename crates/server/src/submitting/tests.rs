@@ -20,7 +20,7 @@ use model::{OrganisationId, RegistrationId, Scope, SummaryLogId, TemplateId, Tem
 use steps::{Aftermath, Faults, Moment};
 
 use super::applying::apply;
-use super::working::look;
+use super::working::{Left, look};
 use super::{ASKS, Confirmation, Confirmed, SubmissionError, Upload, confirm, undo, upload};
 use crate::app::App;
 use crate::testing::{Workbench, author};
@@ -302,6 +302,15 @@ async fn behaviour_6_a_crash_between_chunks_shows_nothing_and_recovery_ends_the_
         assert_eq!(told(&bench).await, expected, "{name} {nth}");
         assert_eq!(bench.ledger.inconsistencies().await.unwrap(), []);
     }
+}
+
+#[tokio::test]
+async fn clearing_away_a_large_log_does_not_keep_owed_ones_waiting() {
+    let bench = registered().await;
+    let app = bench.process();
+    play(&app, "log", &many(2_100)).await;
+    assert_eq!(look(&app).await.unwrap(), Left::Some);
+    assert_eq!(look(&app).await.unwrap(), Left::Nothing);
 }
 
 #[tokio::test]

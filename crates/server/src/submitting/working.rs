@@ -25,8 +25,9 @@ const LOOKS: u32 = 2;
 const ATTEMPTS_MAX: u32 = 5;
 /// Taken up at once.
 const OWED_MAX: u32 = 20;
-/// Staged rows removed at once.
-const CLEARED_MAX: u32 = 1000;
+/// Staged rows removed at once, and how often before owed logs are looked for again: those of a large log take a minute.
+const CLEARED_MAX: u32 = 500;
+const CLEARINGS_MAX: u32 = 4;
 
 /// Until when a worker that begins now is left alone.
 pub(super) fn lease_from(app: &App) -> Timestamp {
@@ -43,8 +44,10 @@ pub(crate) fn work_soon(app: &Arc<App>, id: SummaryLogId) {
 /// Takes up logs that nobody works on, until told to stop.
 pub async fn look_after(app: Arc<App>, stop: CancellationToken) {
     while !stop.is_cancelled() {
-        if let Err(cause) = look(&app).await {
-            tracing::warn!(error = %report(&cause), "owed submissions could not be looked for");
+        match look(&app).await {
+            Ok(Left::Some) => continue,
+            Ok(Left::Nothing) => {}
+            Err(cause) => tracing::warn!(error = %report(&cause), "owed submissions could not be looked for"),
         }
         tokio::select! {
             () = stop.cancelled() => {}
@@ -53,16 +56,27 @@ pub async fn look_after(app: Arc<App>, stop: CancellationToken) {
     }
 }
 
-/// Takes up what is owed now, and clears away what nobody needs.
-pub(super) async fn look(app: &Arc<App>) -> Result<(), LedgerError> {
+/// Whether there is more to clear away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Left {
+    Nothing,
+    Some,
+}
+
+/// Takes up what is owed now, and clears away some of what nobody needs.
+pub(super) async fn look(app: &Arc<App>) -> Result<Left, LedgerError> {
     if !app.guards.taking_up {
-        return Ok(());
+        return Ok(Left::Nothing);
     }
     for log in app.ledger.owed_logs(app.now(), OWED_MAX).await? {
         work_soon(app, log.id);
     }
-    while app.ledger.clear_staging(CLEARED_MAX).await? > 0 {}
-    Ok(())
+    for _ in 0..CLEARINGS_MAX {
+        if app.ledger.clear_staging(CLEARED_MAX).await? == 0 {
+            return Ok(Left::Nothing);
+        }
+    }
+    Ok(Left::Some)
 }
 
 async fn work_on(app: &Arc<App>, id: &SummaryLogId) {

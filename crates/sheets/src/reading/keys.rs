@@ -30,10 +30,10 @@ pub(crate) struct Earlier {
 }
 
 impl Keys {
-    /// Takes a row in; an earlier one with its key comes back.
-    pub(crate) fn take(&mut self, key: &str, content: &str, row: u32) -> Option<Earlier> {
+    /// Takes a row in; an earlier one with its key comes back. Where nobody asks whether copies are identical, there is no content.
+    pub(crate) fn take(&mut self, key: &str, content: Option<&str>, row: u32) -> Option<Earlier> {
         let hash = [self.seeds[0].hash_one(key), self.seeds[1].hash_one(key)];
-        let content = self.seeds[0].hash_one(content);
+        let content = content.map_or(0, |content| self.seeds[0].hash_one(content));
         if let Some(seen) = self.seen.get_mut(&hash) {
             let is_news = !seen.is_told;
             seen.is_told = true;

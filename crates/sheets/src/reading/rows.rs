@@ -320,8 +320,9 @@ impl<'a> RowReader<'a> {
 
     /// Whether the row is the only one with its key so far. If not, all copies are told of.
     fn take_key(&mut self, table: &Table, found: &mut Found, (key, values, row): (&str, &str, u32)) -> bool {
-        let Some(earlier) = found.keys.take(key, values, row) else { return true };
-        let is_harmless = table.duplicates == Duplicates::IdenticalOnce && earlier.is_identical;
+        let is_asked = table.duplicates == Duplicates::IdenticalOnce;
+        let Some(earlier) = found.keys.take(key, is_asked.then_some(values), row) else { return true };
+        let is_harmless = is_asked && earlier.is_identical;
         let code = if is_harmless { code::ROW_REPEATED } else { code::KEY_TWICE };
         let index = table.key.first().copied().unwrap_or(0);
         let label = table.columns.get(index).map_or("", |column: &Column| column.label.as_str());

@@ -236,13 +236,14 @@ fn text(held: &Held<'_>, column: &Column) -> Result<Cell, &'static str> {
 }
 
 fn no_longer(cell: Cell, chars_max: Option<u64>) -> Value {
+    let Some(chars_max) = chars_max else { return Value::right(cell) };
     let chars = match &cell {
         Cell::Text(text) => text.chars().count() as u64,
         _ => 0,
     };
-    let fault = chars_max.filter(|max| chars > *max).map(|max| Wrong {
+    let fault = (chars > chars_max).then(|| Wrong {
         code: code::TOO_LONG,
-        detail: format!("{chars} characters, and at most {max} are taken"),
+        detail: format!("{chars} characters, and at most {chars_max} are taken"),
     });
     Value { cell, fault }
 }

@@ -119,7 +119,7 @@ impl Stage {
         let ledger = &self.app().ledger;
         let (log, run) = self.bring(scope, id, id.as_bytes()).await;
         ledger.begin_validation(&run, self.app().now()).await.unwrap();
-        assert_eq!(ledger.stage_rows(&run, rows).await.unwrap(), []);
+        assert_eq!(ledger.stage_rows(&run, rows.to_vec()).await.unwrap(), []);
         let removals = BTreeMap::from([(KIND.to_owned(), RemovedRows::Tombstone)]);
         let basis = ledger.compare(&run, &removals).await.unwrap().basis;
         let verdict = LogVerdict::Validated { basis };
