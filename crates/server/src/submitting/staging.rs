@@ -1,6 +1,6 @@
 //! Rows on their way from a workbook into the ledger.
 //!
-//! Guarantees: reading runs on a thread of its own, behind everything else, and never runs ahead of the ledger by more than a few thousand rows; what cannot be
+//! Guarantees: reading runs off the async threads and never runs ahead of the ledger by more than a few thousand rows; what cannot be
 //! staged stops the reading. Does not do: judge rows (`sheets`), compare them (`ledger`).
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use ledger::staging::{Duplicate, ProblemChunk, ProblemCount, UndoStaged};
 use model::submissions::{Problem, Severity, StagedRow};
 use serde_json::json;
 use sheets::{Assessment, Sink, SinkError};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::{Grounds, SubmissionError};
 use crate::app::App;
@@ -21,9 +21,6 @@ use crate::incoming::spool_blob;
 
 /// Chunks between the reader and the ledger.
 const CHUNKS_AHEAD: usize = 2;
-/// From 0, as everything else, to 19.
-#[cfg(target_os = "linux")]
-const BACKGROUND_NICENESS: i32 = 10;
 
 /// What was read, as far as the ledger has to know.
 pub(super) struct Read {
@@ -60,13 +57,13 @@ pub(super) async fn read(
     let (sender, mut receiver) = mpsc::channel(CHUNKS_AHEAD);
     let today = app.now().to_zoned(TimeZone::UTC).date();
     let (template, facts) = (grounds.template.clone(), grounds.facts.clone());
-    let reading = behind_everything_else(move || {
+    let reading = tokio::task::spawn_blocking(move || {
         let mut workbook = spooled.reader()?;
         let mut chunks = Chunks { sender, rows: Vec::with_capacity(CHUNK_MAX) };
         let assessment = sheets::assess(&template, (&facts, today), &mut workbook, &mut chunks)?;
         chunks.send().map_err(sheets::Unreadable::from)?;
         Ok::<_, SubmissionError>(assessment)
-    })?;
+    });
     let mut duplicates = Vec::new();
     while let Some(rows) = receiver.recv().await {
         duplicates.extend(app.ledger.stage_rows(run, rows).await?);
@@ -75,21 +72,6 @@ pub(super) async fn read(
     }
     let assessment = reading.await.map_err(|_| SubmissionError::Interrupted)??;
     Ok(told(assessment, &duplicates, grounds.template.limits.problems))
-}
-
-/// Works on a thread of its own to which everything else is more important: somebody's save does not wait for a workbook.
-fn behind_everything_else<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<oneshot::Receiver<T>, SubmissionError> {
-    let (sender, receiver) = oneshot::channel();
-    let thread = std::thread::Builder::new().name("workbook".to_owned());
-    let begun = thread.spawn(move || {
-        // There it is about the thread; elsewhere it would be about the whole process.
-        #[cfg(target_os = "linux")]
-        let _ = rustix::process::setpriority_process(None, BACKGROUND_NICENESS);
-        let _ = sender.send(work());
-    });
-    begun.map(|_| receiver).map_err(|_| SubmissionError::Interrupted)
 }
 
 /// Collects rows into chunks and hands them over.
