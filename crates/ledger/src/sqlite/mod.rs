@@ -2,7 +2,7 @@
 //!
 //! One thread writes, many read. Steps that arrive together share one transaction and one flush (group commit), each
 //! in a savepoint of its own, so that one failing step harms no other. WAL with `synchronous=FULL`: a step that
-//! returned survives a power cut, except those that only prepare a later one (`write_ahead`), which survive with that.
+//! returned survives a power cut.
 //!
 //! Guarantees: the port's. A step that waited longer than [`Options::wait_max`] for the writer is refused as busy and
 //! never happens. Does not do: several machines (PostgreSQL does).
@@ -55,11 +55,10 @@ use std::time::Duration;
 
 use model::{Environment, Guards};
 use rusqlite::Connection;
-use rusqlite::config::DbConfig;
 
 use crate::{LedgerError, Result};
 use readers::Readers;
-use writer::{Flush, Writer};
+use writer::Writer;
 
 /// How the engine is opened.
 #[derive(Debug, Clone)]
@@ -152,15 +151,7 @@ impl SqliteLedger {
         step: impl FnOnce(&Connection, &Shared) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let shared = Arc::clone(&self.shared);
-        self.noticed(self.writer.run(Flush::Now, move |connection| step(connection, &shared)).await)
-    }
-
-    /// Runs a step like [`Self::write`] that is durable when the next one is: it only prepares what a later step makes count.
-    async fn write_ahead<T: Send + 'static>(
-        &self,
-        step: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        self.noticed(self.writer.run(Flush::WithTheNext, step).await)
+        self.noticed(self.writer.run(move |connection| step(connection, &shared)).await)
     }
 
     /// Runs a read on some reader's connection.
@@ -197,18 +188,8 @@ fn connect(file: &Path, durability: Durability) -> Result<Connection> {
              PRAGMA temp_store = MEMORY;"
         ))
         .map_err(unavailable)?;
-    keep_plans(&connection).map_err(unavailable)?;
     connection.set_prepared_statement_cache_capacity(128);
     Ok(connection)
-}
-
-/// Rows of a workbook that are written before it is somebody else's turn: about a millisecond, for a save may be waiting. They are
-/// flushed with whatever comes later, so that short turns cost little.
-const TURN_MAX: usize = 125;
-
-/// A statement that is kept is planned once, not again for each value it is given.
-fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 /// SQLite flushes its files but not the entry of the main file in its folder.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
-use super::{keep_plans, unavailable};
+use super::unavailable;
 use crate::Result;
 
 #[derive(Debug)]
@@ -57,29 +57,6 @@ fn connect(file: &PathBuf) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
     connection.execute_batch("PRAGMA busy_timeout = 3000; PRAGMA query_only = ON;")?;
-    keep_plans(&connection)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
-}
-
-#[cfg(test)]
-mod tests {
-    use rusqlite::StatementStatus;
-
-    use super::super::{Durability, connect};
-
-    #[test]
-    fn a_statement_that_is_kept_is_planned_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("r.sqlite");
-        let writes = connect(&file, Durability::None).unwrap();
-        writes.execute_batch("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER)").unwrap();
-        for connection in [writes, super::connect(&file).unwrap()] {
-            for number in 0..3 {
-                let mut query = connection.prepare_cached("SELECT a FROM t WHERE b = ?1 LIMIT ?2").unwrap();
-                assert!(!query.exists([number, number + 1]).unwrap());
-                assert_eq!(query.get_status(StatementStatus::RePrepare), 0, "time {number}");
-            }
-        }
-    }
 }

@@ -13,7 +13,7 @@ use rusqlite::{Connection, params};
 
 use super::log_rows::{Worked, of_run};
 use super::rows::{Stored, asked, get, get_optional, optional};
-use super::{SqliteLedger, TURN_MAX, comparing, problems};
+use super::{SqliteLedger, comparing, problems};
 use crate::logs::{CHUNK_MAX, Run};
 use crate::staging::{
     ChangesPage, Comparison, Duplicate, ProblemChunk, ProblemCount, ProblemsPage, RowChange, UndoStaged,
@@ -30,17 +30,16 @@ impl Staging for SqliteLedger {
         while !rows.is_empty() {
             let rest = rows.split_off(rows.len().min(CHUNK_MAX));
             let (looked, chunk) = (run.clone(), std::mem::replace(&mut rows, rest));
-            let (compared, mut waiting) =
+            let (compared, compared_rows) =
                 self.read(move |connection| compare_rows(connection, &looked, chunk)).await?;
-            while !waiting.is_empty() {
-                let rest = waiting.split_off(waiting.len().min(TURN_MAX));
-                let (run, turn) = (run.clone(), std::mem::replace(&mut waiting, rest));
-                let insert = move |connection: &Connection| {
+            let run = run.clone();
+            duplicates.extend(
+                self.write(move |connection, _| {
                     let worked = of_run(connection, &run, &[LogState::Validating])?;
-                    insert_rows(connection, &worked, (compared, &turn))
-                };
-                duplicates.extend(self.write_ahead(insert).await?);
-            }
+                    insert_rows(connection, &worked, (compared, &compared_rows))
+                })
+                .await?,
+            );
         }
         Ok(duplicates)
     }
@@ -87,7 +86,7 @@ impl Staging for SqliteLedger {
             staged.left_keys.extend(page.staged.left_keys.into_iter().take(room));
             after = last;
             let run = run.clone();
-            self.write_ahead(move |connection| {
+            self.write(move |connection, _| {
                 let worked = of_run(connection, &run, &[LogState::Validating])?;
                 insert_rows(connection, &worked, (page.compared, &page.rows)).map(drop)
             })

@@ -3,10 +3,6 @@
 //! Steps wait in a bounded line. The thread takes all that wait (up to [`BATCH_MAX`]), runs each in its own savepoint
 //! inside one transaction, commits once, and only then tells every step's caller. One flush thus serves many saves.
 //!
-//! Some steps need not be flushed when they return, only before whatever follows them ([`Flush::WithTheNext`]): rows of a workbook that is
-//! read again from its beginning if the machine stops. A transaction of such steps alone is written and not flushed; the next flush, which
-//! is the next commit of any other step, flushes it too, for the log is one file.
-//!
 //! Guarantees: a caller hears `Ok` only after the commit that holds its step; a step whose caller is gone still
 //! happens; a step that panics or fails is rolled back alone; if the commit fails, all of its steps failed.
 //! Does not do: retry.
@@ -24,15 +20,6 @@ use crate::{LedgerError, Result};
 const BATCH_MAX: usize = 128;
 /// Steps that may wait; more than this many means the disk cannot keep up and callers should try again later.
 const LINE_MAX: usize = 4096;
-
-/// When the effects of a step have to survive a power cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flush {
-    /// Before its caller hears of it.
-    Now,
-    /// Before anything that comes after it does.
-    WithTheNext,
-}
 
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -59,7 +46,6 @@ enum Fate {
 
 struct Job {
     step: Step,
-    flush: Flush,
     give_up_at: Instant,
 }
 
@@ -75,7 +61,6 @@ impl Writer {
 
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        flush: Flush,
         step: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (tell, told) = oneshot::channel();
@@ -92,7 +77,7 @@ impl Writer {
             });
             (effects, tell)
         });
-        let job = Job { step, flush, give_up_at: Instant::now() + self.wait_max };
+        let job = Job { step, give_up_at: Instant::now() + self.wait_max };
         let line = self.line.as_ref().ok_or(LedgerError::Busy)?;
         line.try_send(job).map_err(|_full_or_closed| LedgerError::Busy)?;
         // A job that is dropped unrun waited too long, or its step panicked and was undone.
@@ -111,7 +96,6 @@ impl Drop for Writer {
 }
 
 fn work(connection: &Connection, mut jobs: mpsc::Receiver<Job>) {
-    let mut flushing = Flushing::of(connection);
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while let Some(first) = jobs.blocking_recv() {
         batch.push(first);
@@ -121,47 +105,17 @@ fn work(connection: &Connection, mut jobs: mpsc::Receiver<Job>) {
                 Err(_) => break,
             }
         }
-        commit_together(connection, &mut flushing, &mut batch);
+        commit_together(connection, &mut batch);
     }
 }
 
-/// Whether commits are flushed, as the connection has it now.
-struct Flushing {
-    /// `None` if nothing is ever flushed.
-    now: Option<Flush>,
-}
-
-impl Flushing {
-    const FULL: i64 = 2;
-
-    fn of(connection: &Connection) -> Self {
-        let level = connection.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0));
-        Self { now: level.is_ok_and(|level| level >= Self::FULL).then_some(Flush::Now) }
-    }
-
-    fn set(&mut self, connection: &Connection, wanted: Flush) -> rusqlite::Result<()> {
-        if self.now.is_none_or(|now| now == wanted) {
-            return Ok(());
-        }
-        connection.execute_batch(match wanted {
-            Flush::Now => "PRAGMA synchronous = FULL",
-            Flush::WithTheNext => "PRAGMA synchronous = NORMAL",
-        })?;
-        self.now = Some(wanted);
-        Ok(())
-    }
-}
-
-fn commit_together(connection: &Connection, flushing: &mut Flushing, batch: &mut Vec<Job>) {
+fn commit_together(connection: &Connection, batch: &mut Vec<Job>) {
     let now = Instant::now();
     batch.retain(|job| job.give_up_at > now);
     if batch.is_empty() {
         return;
     }
-    let waits = batch.iter().all(|job| job.flush == Flush::WithTheNext);
-    let flush = if waits { Flush::WithTheNext } else { Flush::Now };
-    let begun = flushing.set(connection, flush).and_then(|()| connection.execute_batch("BEGIN IMMEDIATE"));
-    if let Err(cause) = begun {
+    if let Err(cause) = connection.execute_batch("BEGIN IMMEDIATE") {
         // Dropping the jobs tells every caller that nothing happened.
         tracing::warn!(error = %cause, "the ledger could not begin a transaction");
         batch.clear();
@@ -220,7 +174,7 @@ mod tests {
 
     async fn sum(writer: &Writer) -> i64 {
         writer
-            .run(Flush::Now, |c| Ok(c.query_row("SELECT coalesce(sum(n), 0) FROM t", [], |row| row.get(0))?))
+            .run(|c| Ok(c.query_row("SELECT coalesce(sum(n), 0) FROM t", [], |row| row.get(0))?))
             .await
             .unwrap()
     }
@@ -230,12 +184,12 @@ mod tests {
         let (_folder, writer) = writer();
 
         let (first, second, third) = tokio::join!(
-            writer.run(Flush::Now, |c| insert(c, 1)),
-            writer.run(Flush::Now, |c| {
+            writer.run(|c| insert(c, 1)),
+            writer.run(|c| {
                 insert(c, 10)?;
                 Err::<(), _>(LedgerError::BlobGoing)
             }),
-            writer.run(Flush::Now, |c| insert(c, 100)),
+            writer.run(|c| insert(c, 100)),
         );
 
         assert!(first.is_ok() && third.is_ok() && matches!(second, Err(LedgerError::BlobGoing)));
@@ -247,11 +201,11 @@ mod tests {
         let (_folder, writer) = writer();
 
         let (first, second) = tokio::join!(
-            writer.run(Flush::Now, |c| {
+            writer.run(|c| {
                 insert(c, 1)?;
                 if c.is_autocommit() { Ok(()) } else { panic!("a bug") }
             }),
-            writer.run(Flush::Now, |c| insert(c, 10)),
+            writer.run(|c| insert(c, 10)),
         );
 
         assert!(first.is_err() && second.is_ok());
@@ -263,7 +217,7 @@ mod tests {
         let (_folder, mut writer) = writer();
         writer.wait_max = Duration::ZERO;
 
-        let refused = writer.run(Flush::Now, |c| insert(c, 1)).await;
+        let refused = writer.run(|c| insert(c, 1)).await;
 
         writer.wait_max = Duration::from_secs(3);
         assert!(matches!(refused, Err(LedgerError::Busy)));
@@ -271,40 +225,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_transaction_is_flushed_if_one_of_its_steps_has_to_be() {
-        let folder = tempfile::tempdir().unwrap();
-        let connection = Connection::open(folder.path().join("w.sqlite")).unwrap();
-        connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL").unwrap();
-        let writer = Writer::start(connection, Duration::from_secs(3)).unwrap();
-        let level = |c: &Connection| Ok(c.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0))?);
-
-        assert_eq!(writer.run(Flush::WithTheNext, level).await.unwrap(), 1);
-        assert_eq!(writer.run(Flush::Now, level).await.unwrap(), 2);
-        assert_eq!(writer.run(Flush::WithTheNext, level).await.unwrap(), 1);
-    }
-
-    #[tokio::test]
-    async fn what_is_never_flushed_stays_so() {
-        let (_folder, writer) = writer_without_flushes();
-        let level = |c: &Connection| Ok(c.query_row("PRAGMA synchronous", [], |row| row.get::<_, i64>(0))?);
-
-        for flush in [Flush::WithTheNext, Flush::Now] {
-            assert_eq!(writer.run(flush, level).await.unwrap(), 0);
-        }
-    }
-
-    fn writer_without_flushes() -> (tempfile::TempDir, Writer) {
-        let folder = tempfile::tempdir().unwrap();
-        let connection = Connection::open(folder.path().join("w.sqlite")).unwrap();
-        connection.execute_batch("PRAGMA synchronous = OFF").unwrap();
-        (folder, Writer::start(connection, Duration::from_secs(3)).unwrap())
-    }
-
-    #[tokio::test]
     async fn a_step_whose_caller_is_gone_still_happens() {
         let (_folder, writer) = writer();
 
-        let mut abandoned = Box::pin(writer.run(Flush::Now, |c| insert(c, 7)));
+        let mut abandoned = Box::pin(writer.run(|c| insert(c, 7)));
         let polled = futures_poll_once(&mut abandoned).await;
         drop(abandoned);
 
