@@ -195,18 +195,89 @@ fn append_chunk(
     if worked.scope != scope || worked.accreditation != append.accreditation {
         return Err(LedgerError::not_found(format!("summary log `{}` of {scope}", append.run.log)));
     }
-    let sequence = asked(worked.head + 1);
+    let place = AppendPlace {
+        scope: asked(worked.scope_number),
+        sequence: asked(worked.head + 1),
+        log: asked(worked.log),
+        name: &append.run.log,
+    };
+    // Whole pages of what is staged are copied by one statement; anything else is looked at row by row.
+    let mut appended = append_page(connection, &place, versions)?;
+    if appended < versions.len() {
+        appended += append_each(connection, &place, versions)?;
+    }
+    let appended = u64::try_from(appended).unwrap_or(u64::MAX);
+    connection
+        .prepare_cached("UPDATE summary_logs SET applied = applied + ?2 WHERE number = ?1")?
+        .execute(params![place.log, asked(appended)])?;
+    Ok(appended)
+}
+
+/// Where versions go, as the database counts.
+struct AppendPlace<'a> {
+    scope: i64,
+    sequence: i64,
+    log: i64,
+    name: &'a SummaryLogId,
+}
+
+/// Copies a page, if between its first and its last key there is staged what it says and nothing else. How many are new.
+fn append_page(
+    connection: &Connection,
+    place: &AppendPlace<'_>,
+    versions: &[(RecordKey, VersionAppend)],
+) -> Result<usize> {
+    let (Some((first, _)), Some((last, _))) = (versions.first(), versions.last()) else { return Ok(0) };
+    if first.kind != last.kind || !is_staged_so(connection, place.log, versions)? {
+        return Ok(0);
+    }
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO record_versions (scope, kind, key, sequence, log, content, change, sheet, sheet_row)
+         SELECT ?1, kind, key, ?2, log, content, change, sheet, sheet_row FROM staged_rows
+         WHERE log = ?3 AND kind = ?4 AND key BETWEEN ?5 AND ?6 AND change <> 'unchanged' ON CONFLICT DO NOTHING",
+    )?;
+    let values = params![place.scope, place.sequence, place.log, first.kind, first.key, last.key];
+    Ok(insert.execute(values)?)
+}
+
+/// Whether these versions are all that is staged of their kind from the first key to the last.
+fn is_staged_so(connection: &Connection, log: i64, versions: &[(RecordKey, VersionAppend)]) -> Result<bool> {
+    let (Some((first, _)), Some((last, _))) = (versions.first(), versions.last()) else { return Ok(true) };
+    let mut query = connection.prepare_cached(
+        "SELECT key, change, content FROM staged_rows
+         WHERE log = ?1 AND kind = ?2 AND key BETWEEN ?3 AND ?4 AND change <> 'unchanged' ORDER BY key",
+    )?;
+    let mut rows = query.query(params![log, first.kind, first.key, last.key])?;
+    for (key, version) in versions {
+        let Some(row) = rows.next()? else { return Ok(false) };
+        let content: Option<i64> = row.get(2)?;
+        let is_so = row.get_ref(0)?.as_str().is_ok_and(|found| found == key.key)
+            && row.get_ref(1)?.as_str().is_ok_and(|found| found == version.change.as_str())
+            && content == version.content.map(|content| asked(content.0));
+        if !is_so {
+            return Ok(false);
+        }
+    }
+    Ok(rows.next()?.is_none())
+}
+
+/// Copies row by row. One that is there already must be what it would be. How many are new.
+fn append_each(
+    connection: &Connection,
+    place: &AppendPlace<'_>,
+    versions: &[(RecordKey, VersionAppend)],
+) -> Result<usize> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO record_versions (scope, kind, key, sequence, log, content, change, sheet, sheet_row)
          SELECT ?1, kind, key, ?2, log, content, change, sheet, sheet_row FROM staged_rows
          WHERE log = ?3 AND kind = ?4 AND key = ?5 AND change = ?6 AND content IS ?7 ON CONFLICT DO NOTHING",
     )?;
-    let (number, log) = (asked(worked.scope_number), asked(worked.log));
     let mut appended = 0;
     for (key, version) in versions {
         let content = version.content.map(|content| asked(content.0));
         let (kind, key, change) = (&key.kind, &key.key, version.change.as_str());
-        if insert.execute(params![number, sequence, log, kind, key, change, content])? > 0 {
+        let values = params![place.scope, place.sequence, place.log, kind, key, change, content];
+        if insert.execute(values)? > 0 {
             appended += 1;
             continue;
         }
@@ -214,16 +285,13 @@ fn append_chunk(
             connection,
             "SELECT 1 FROM record_versions WHERE scope = ?1 AND kind = ?2 AND key = ?3 AND sequence = ?4 AND log = ?5
              AND content IS ?6",
-            params![number, kind, key, sequence, log, content],
+            params![place.scope, kind, key, place.sequence, place.log, content],
         )?;
         if !is_there {
-            let what = format!("{kind} `{key}` as summary log `{}` has it", append.run.log);
+            let what = format!("{kind} `{key}` as summary log `{}` has it", place.name);
             return Err(LedgerError::not_found(what));
         }
     }
-    connection
-        .prepare_cached("UPDATE summary_logs SET applied = applied + ?2 WHERE number = ?1")?
-        .execute(params![log, asked(appended)])?;
     Ok(appended)
 }
 

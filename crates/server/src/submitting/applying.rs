@@ -112,13 +112,12 @@ pub(super) async fn apply(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Result
     Err(SubmissionError::Interrupted)
 }
 
+/// While a page is written, the next one is looked up.
 async fn append(app: &App, log: &SummaryLog, run: &Run) -> Result<(), SubmissionError> {
-    let mut after = None;
-    loop {
-        let page = u32::try_from(CHUNK_MAX).unwrap_or(u32::MAX);
-        let versions = app.ledger.versions_to_append(run, after.as_ref(), page).await?;
-        let Some((last, _)) = versions.last_key_value() else { return Ok(()) };
-        after = Some(last.clone());
+    let page = u32::try_from(CHUNK_MAX).unwrap_or(u32::MAX);
+    let mut versions = app.ledger.versions_to_append(run, None, page).await?;
+    while let Some((last, _)) = versions.last_key_value() {
+        let after = last.clone();
         let appends = VersionAppends {
             organisation: log.scope.organisation.clone(),
             registration: log.scope.registration.clone(),
@@ -126,13 +125,17 @@ async fn append(app: &App, log: &SummaryLog, run: &Run) -> Result<(), Submission
             run: run.clone(),
             versions,
         };
-        app.ledger.append_versions(&appends).await?;
+        let next = app.ledger.versions_to_append(run, Some(&after), page);
+        let (appended, next) = tokio::join!(app.ledger.append_versions(&appends), next);
+        appended?;
         steps::reached("submission.chunk");
         app.logs_moved.notify_waiters();
         if !app.guards.versions_before_head {
             return Ok(());
         }
+        versions = next?;
     }
+    Ok(())
 }
 
 /// Who submitted last, for those who come too late.
