@@ -95,10 +95,12 @@ impl<'a> Scene<'a> {
     }
 
     async fn settled(&self, link: &str, rows: u32, reports: &mut Reports) -> Result<Value> {
+        let events = format!("{link}/events");
         if rows < LONG_ROWS {
+            // The stream ends when there is nothing more to wait for.
+            self.service.listen(&events).await?;
             return self.asked(link, LOOK_EVERY, &mut reports.answers).await;
         }
-        let events = format!("{link}/events");
         let (log, told) = tokio::try_join!(
             self.asked(link, LOOK_EVERY_LONG, &mut reports.answers),
             self.service.listen(&events)

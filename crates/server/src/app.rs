@@ -12,7 +12,7 @@ use ledger::sqlite::{Options, SqliteLedger};
 use model::{DocumentId, Guards};
 use signals::Signals;
 use signals::local::LocalSignals;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use vault::local::LocalVault;
 use vault::local::tree::LocalTree;
@@ -93,6 +93,8 @@ pub struct App {
     pub exports: Arc<Semaphore>,
     /// A summary log has moved on.
     pub logs_moved: Notify,
+    /// Work on a summary log has ended, well or not.
+    pub(crate) logs_settled: watch::Sender<()>,
     /// Who tries what at share links.
     pub(crate) door: Door,
     /// The last document whose published file was looked at for changes from outside.
@@ -316,6 +318,7 @@ impl App {
             log_streams: Arc::new(Semaphore::new(watchers_max)),
             exports: Arc::new(Semaphore::new(crate::recording::EXPORTS_MAX)),
             logs_moved: Notify::new(),
+            logs_settled: watch::Sender::new(()),
             door: Door::default(),
             looked_outside: Mutex::default(),
             forgotten: ForgottenFiles::default(),

@@ -1,7 +1,7 @@
 //! How a summary log gets on, as server-sent events.
 //!
-//! Guarantees: a stream begins with how the log stands, tells every change of its state and, in between, how far it is; it ends when nothing
-//! more will happen by itself, when the service stops and after ten minutes. The number of streams is bounded.
+//! Guarantees: a stream begins with how the log stands, tells every change of its state and, in between, how far it is, and at once when the
+//! work on it has ended; it ends when nothing more will happen by itself, when the service stops and after ten minutes. The number of streams is bounded.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use ledger::logs::SummaryLog;
 use model::access::Permission;
 use model::submissions::LogState;
 use model::{Scope, SummaryLogId};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
@@ -58,8 +58,9 @@ pub(super) async fn follow_summary_log(
     let log = log_of(&app, &scope, &log).await?;
     let seat = Arc::clone(&app.log_streams).try_acquire_owned();
     let seat = seat.map_err(|_| Problem::unavailable("Too many pages are listening right now."))?;
+    let settled = app.logs_settled.subscribe();
     let follower =
-        Follower { app, scope, id: log.id, told: None, ends_at: Instant::now() + LIFE, _seat: seat };
+        Follower { app, scope, id: log.id, told: None, settled, ends_at: Instant::now() + LIFE, _seat: seat };
     let stream = futures_util::stream::unfold(follower, |mut follower| async move {
         let log = follower.next().await?;
         let data = serde_json::to_string(&SummaryLogView::from(log)).unwrap_or_default();
@@ -76,6 +77,8 @@ struct Follower {
     scope: Scope,
     id: SummaryLogId,
     told: Option<SummaryLog>,
+    /// Heard at once, so that nobody waits for an end that is there.
+    settled: watch::Receiver<()>,
     ends_at: Instant,
     _seat: OwnedSemaphorePermit,
 }
@@ -87,11 +90,13 @@ impl Follower {
             if is_settled(told.state) {
                 return None;
             }
-            tokio::time::sleep(SPACING).await;
+            // Progress can wait; an end is told when it is there.
+            let _ = tokio::time::timeout(SPACING, self.settled.changed()).await;
         }
         while Instant::now() < self.ends_at && self.app.is_ready() {
             // Before looking, so that what happens meanwhile is heard.
             let moved = self.app.logs_moved.notified();
+            self.settled.mark_unchanged();
             let log = self.app.ledger.log(&self.scope, &self.id).await.ok()??;
             if self.told.as_ref() != Some(&log) {
                 self.told = Some(log.clone());

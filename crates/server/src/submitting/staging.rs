@@ -4,8 +4,10 @@
 //! staged stops the reading. Does not do: judge rows (`sheets`), compare them (`ledger`).
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::Arc;
 
+use futures_util::{StreamExt as _, stream};
 use jiff::tz::TimeZone;
 use ledger::documents::BlobFacts;
 use ledger::logs::{CHUNK_MAX, Run};
@@ -21,6 +23,8 @@ use crate::incoming::spool_blob;
 
 /// Chunks between the reader and the ledger.
 const CHUNKS_AHEAD: usize = 2;
+/// Chunks the ledger has at once: one is compared with the records while the other one is written.
+const CHUNKS_AT_ONCE: usize = 2;
 
 /// What was read, as far as the ledger has to know.
 pub(super) struct Read {
@@ -54,7 +58,7 @@ pub(super) async fn read(
     blob: &BlobFacts,
 ) -> Result<Read, SubmissionError> {
     let spooled = spool_blob(app, &blob.digest).await?;
-    let (sender, mut receiver) = mpsc::channel(CHUNKS_AHEAD);
+    let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
     let today = app.now().to_zoned(TimeZone::UTC).date();
     let (template, facts) = (grounds.template.clone(), grounds.facts.clone());
     let reading = tokio::task::spawn_blocking(move || {
@@ -64,9 +68,14 @@ pub(super) async fn read(
         chunks.send().map_err(sheets::Unreadable::from)?;
         Ok::<_, SubmissionError>(assessment)
     });
+    let chunks = stream::unfold(receiver, |mut receiver| async move {
+        let rows = receiver.recv().await?;
+        Some((rows, receiver))
+    });
+    let mut staged = pin!(chunks.map(|rows| app.ledger.stage_rows(run, rows)).buffered(CHUNKS_AT_ONCE));
     let mut duplicates = Vec::new();
-    while let Some(rows) = receiver.recv().await {
-        duplicates.extend(app.ledger.stage_rows(run, rows).await?);
+    while let Some(found) = staged.next().await {
+        duplicates.extend(found?);
         steps::reached("log.chunk");
         app.logs_moved.notify_waiters();
     }

@@ -108,6 +108,7 @@ pub(super) async fn work(app: &Arc<App>, log: &SummaryLog, run: &Run) {
         failed(app, (log, run), &cause).await;
     }
     app.logs_moved.notify_waiters();
+    app.logs_settled.send_replace(());
 }
 
 async fn failed(app: &App, (log, run): (&SummaryLog, &Run), cause: &SubmissionError) {

@@ -7,6 +7,7 @@ use std::io::Read;
 use std::ops::Range;
 
 use super::fault::Fault;
+use super::plain::plain_cell;
 use super::scan::{Scanner, Tag, Token};
 use super::strings::{Place, Strings, spoken};
 
@@ -119,6 +120,9 @@ impl<'a, R: Read> SheetReader<'a, R> {
         row.text.clear();
         let mut next = 0;
         loop {
+            while let Some(column) = self.read_plain_cell(next, row)? {
+                next = column + 1;
+            }
             match self.scanner.next()? {
                 Token::Start(tag) if tag.name == b"c" => {
                     let cell = CellTag::read(tag, next)?;
@@ -131,6 +135,25 @@ impl<'a, R: Read> SheetReader<'a, R> {
                 _ => {}
             }
         }
+    }
+
+    /// Reads a cell at one go, if it is as plain as nearly all are; its column.
+    fn read_plain_cell(&mut self, next: u32, row: &mut Row) -> Result<Option<u32>, Fault> {
+        let Some((plain, length)) = plain_cell(self.scanner.ahead()) else { return Ok(None) };
+        let mut cell = CellTag { column: next, style: 0, kind: CellKind::Number };
+        let said = [(b"r", plain.place), (b"s", plain.style), (b"t", plain.kind)];
+        for (name, value) in said {
+            value.map_or(Ok(()), |value| cell.take(name, value))?;
+        }
+        let cell = cell.placed(next)?;
+        let own = row.text.len();
+        row.text.push_str(
+            std::str::from_utf8(plain.value).map_err(|_| Fault::broken("a text is not written in UTF-8"))?,
+        );
+        self.scanner.pass(length);
+        let own = own..row.text.len();
+        self.keep(&cell, row, (own, true, false))?;
+        Ok(Some(cell.column))
     }
 
     fn read_cell(&mut self, cell: &CellTag, row: &mut Row) -> Result<(), Fault> {
@@ -191,7 +214,7 @@ impl<'a, R: Read> SheetReader<'a, R> {
         let text = match cell.kind {
             CellKind::Shared if !has_no_result => {
                 let number = row.text.get(own.clone()).and_then(|digits| digits.trim().parse().ok());
-                let number = number.filter(|number| self.strings.get(*number).is_some());
+                let number = number.filter(|number| self.strings.has(*number));
                 row.text.truncate(own.start);
                 RawText::Shared(number.ok_or_else(|| Fault::broken("a cell names a text that is not there"))?)
             }
@@ -241,27 +264,38 @@ impl CellTag {
     fn read(tag: Tag<'_>, next: u32) -> Result<Self, Fault> {
         let mut cell = Self { column: next, style: 0, kind: CellKind::Number };
         for (name, value) in tag.attributes() {
-            match name {
-                b"r" => cell.column = column_of(value).ok_or_else(|| Fault::broken("a cell is nowhere"))?.0,
-                b"s" => cell.style = number_of(value).unwrap_or(0),
-                b"t" => {
-                    cell.kind = match value {
-                        b"s" => CellKind::Shared,
-                        b"str" => CellKind::Formula,
-                        b"inlineStr" => CellKind::Inline,
-                        b"b" => CellKind::Flag,
-                        b"e" => CellKind::Error,
-                        b"d" => CellKind::Day,
-                        _ => CellKind::Number,
-                    }
+            cell.take(name, value)?;
+        }
+        cell.placed(next)
+    }
+
+    /// Takes an attribute.
+    fn take(&mut self, name: &[u8], value: &[u8]) -> Result<(), Fault> {
+        match name {
+            b"r" => self.column = column_of(value).ok_or_else(|| Fault::broken("a cell is nowhere"))?.0,
+            b"s" => self.style = number_of(value).unwrap_or(0),
+            b"t" => {
+                self.kind = match value {
+                    b"s" => CellKind::Shared,
+                    b"str" => CellKind::Formula,
+                    b"inlineStr" => CellKind::Inline,
+                    b"b" => CellKind::Flag,
+                    b"e" => CellKind::Error,
+                    b"d" => CellKind::Day,
+                    _ => CellKind::Number,
                 }
-                _ => {}
             }
+            _ => {}
         }
-        if cell.column < next || cell.column >= COLUMNS_MAX {
-            return Err(Fault::broken("the cells of a row are out of order"));
+        Ok(())
+    }
+
+    /// Itself, if it stands behind the cells before it.
+    fn placed(self, next: u32) -> Result<Self, Fault> {
+        match self.column < next || self.column >= COLUMNS_MAX {
+            true => Err(Fault::broken("the cells of a row are out of order")),
+            false => Ok(self),
         }
-        Ok(cell)
     }
 }
 

@@ -129,7 +129,12 @@ fn write_cell(cell: &Cell, out: &mut String) -> bool {
     match cell {
         Cell::Blank => false,
         Cell::Wrong(text) | Cell::Text(text) => write_text(text, out),
-        Cell::Number(number) => write!(out, "\"{number}\"").is_ok(),
+        Cell::Number(number) => {
+            out.push('"');
+            number.write_to(out);
+            out.push('"');
+            true
+        }
         Cell::Day(day) => write!(out, "\"{day}\"").is_ok(),
     }
 }

@@ -16,6 +16,7 @@ mod fault;
 mod found;
 mod keys;
 mod metas;
+mod plain;
 mod rows;
 mod scan;
 mod sheet;

@@ -126,6 +126,16 @@ impl<R: Read> Scanner<R> {
         Ok(scanner)
     }
 
+    /// What is in memory of the rest of the part.
+    pub(crate) fn ahead(&self) -> &[u8] {
+        self.buffer.get(self.at..self.end).unwrap_or_default()
+    }
+
+    /// Goes on behind an element of [`Self::ahead`] that somebody read whole.
+    pub(crate) fn pass(&mut self, length: usize) {
+        self.at = self.end.min(self.at + length);
+    }
+
     /// How many elements are open.
     pub(crate) fn depth(&self) -> usize {
         self.begins.len()

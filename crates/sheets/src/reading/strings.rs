@@ -27,6 +27,11 @@ impl Strings {
         self.text.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
     }
 
+    /// Whether there is a text with this number.
+    pub(crate) fn has(&self, number: u32) -> bool {
+        usize::try_from(number).is_ok_and(|number| number < self.ends.len())
+    }
+
     pub(crate) fn is_marker(&self, number: u32) -> bool {
         self.markers.binary_search(&number).is_ok()
     }
