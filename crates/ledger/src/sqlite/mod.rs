@@ -23,6 +23,7 @@ mod facts;
 mod forgotten;
 mod history;
 mod inbox;
+mod journal;
 mod keys;
 mod log_rows;
 mod logs;
@@ -57,6 +58,7 @@ use model::{Environment, Guards};
 use rusqlite::Connection;
 
 use crate::{LedgerError, Result};
+use journal::{JOURNAL_PAGES_MAX, Journal};
 use readers::Readers;
 use writer::Writer;
 
@@ -104,6 +106,8 @@ pub enum Durability {
 #[derive(Debug)]
 pub struct SqliteLedger {
     writer: Writer,
+    /// Behind the writer, for whose end it waits.
+    _journal: Journal,
     readers: Readers,
     shared: Arc<Shared>,
     on_trouble: fn(),
@@ -126,9 +130,11 @@ impl SqliteLedger {
         if options.durability == Durability::Full {
             flush_folder_of(file)?;
         }
+        let (journal, wake) = Journal::start(connect(file, options.durability)?)?;
         let shared = Arc::new(Shared { environment: options.environment.clone(), guards: options.guards });
         Ok(Self {
-            writer: Writer::start(connection, options.wait_max)?,
+            writer: Writer::start(connection, options.wait_max, wake)?,
+            _journal: journal,
             readers: Readers::new(file.to_owned(), options.readers),
             shared,
             on_trouble: options.on_trouble,
@@ -185,6 +191,7 @@ fn connect(file: &Path, durability: Durability) -> Result<Connection> {
              PRAGMA foreign_keys = ON;
              PRAGMA busy_timeout = 3000;
              PRAGMA journal_size_limit = 67108864;
+             PRAGMA wal_autocheckpoint = {JOURNAL_PAGES_MAX};
              PRAGMA temp_store = MEMORY;"
         ))
         .map_err(unavailable)?;

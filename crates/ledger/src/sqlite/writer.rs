@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use super::journal::Wake;
 use super::unavailable;
 use crate::{LedgerError, Result};
 
@@ -50,11 +51,11 @@ struct Job {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, wait_max: Duration) -> Result<Self> {
+    pub(super) fn start(connection: Connection, wait_max: Duration, wake: Wake) -> Result<Self> {
         let (line, jobs) = mpsc::channel(LINE_MAX);
         let thread = std::thread::Builder::new()
             .name("ledger-writer".to_owned())
-            .spawn(move || work(&connection, jobs))
+            .spawn(move || work(&connection, jobs, &wake))
             .map_err(unavailable)?;
         Ok(Self { line: Some(line), thread: Some(thread), wait_max })
     }
@@ -95,7 +96,7 @@ impl Drop for Writer {
     }
 }
 
-fn work(connection: &Connection, mut jobs: mpsc::Receiver<Job>) {
+fn work(connection: &Connection, mut jobs: mpsc::Receiver<Job>, wake: &Wake) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while let Some(first) = jobs.blocking_recv() {
         batch.push(first);
@@ -106,6 +107,7 @@ fn work(connection: &Connection, mut jobs: mpsc::Receiver<Job>) {
             }
         }
         commit_together(connection, &mut batch);
+        wake.look();
     }
 }
 
@@ -158,13 +160,15 @@ fn run_in_savepoint(connection: &Connection, step: Step) -> Option<Tell> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::journal::Journal;
     use super::*;
 
-    fn writer() -> (tempfile::TempDir, Writer) {
+    fn writer() -> (tempfile::TempDir, Writer, Journal) {
         let folder = tempfile::tempdir().unwrap();
         let connection = Connection::open(folder.path().join("w.sqlite")).unwrap();
         connection.execute_batch("CREATE TABLE t (n INTEGER)").unwrap();
-        (folder, Writer::start(connection, Duration::from_secs(3)).unwrap())
+        let (journal, wake) = Journal::start(Connection::open_in_memory().unwrap()).unwrap();
+        (folder, Writer::start(connection, Duration::from_secs(3), wake).unwrap(), journal)
     }
 
     fn insert(connection: &Connection, number: i64) -> Result<()> {
@@ -181,7 +185,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failing_step_is_undone_alone() {
-        let (_folder, writer) = writer();
+        let (_folder, writer, _journal) = writer();
 
         let (first, second, third) = tokio::join!(
             writer.run(|c| insert(c, 1)),
@@ -198,7 +202,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panicking_step_harms_no_other() {
-        let (_folder, writer) = writer();
+        let (_folder, writer, _journal) = writer();
 
         let (first, second) = tokio::join!(
             writer.run(|c| {
@@ -214,7 +218,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_step_that_waited_too_long_is_refused_and_never_happens() {
-        let (_folder, mut writer) = writer();
+        let (_folder, mut writer, _journal) = writer();
         writer.wait_max = Duration::ZERO;
 
         let refused = writer.run(|c| insert(c, 1)).await;
@@ -226,7 +230,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_step_whose_caller_is_gone_still_happens() {
-        let (_folder, writer) = writer();
+        let (_folder, writer, _journal) = writer();
 
         let mut abandoned = Box::pin(writer.run(|c| insert(c, 7)));
         let polled = futures_poll_once(&mut abandoned).await;
