@@ -23,6 +23,8 @@ use crate::documents::{Author, BlobFacts};
 
 /// Rows in one transaction: a save of a document waits some milliseconds behind it, not more.
 pub const CHUNK_MAX: usize = 500;
+/// Versions appended in one transaction. They only name what is staged, so that a page of them takes no longer than a chunk of rows.
+pub const APPENDED_MAX: usize = 1_000;
 
 /// Summary logs on their way.
 #[async_trait]

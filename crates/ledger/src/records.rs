@@ -156,7 +156,7 @@ pub struct VersionAppends {
     pub accreditation: Option<AccreditationId>,
     /// The submission.
     pub run: Run,
-    /// By record: at most [`CHUNK_MAX`](crate::logs::CHUNK_MAX).
+    /// By record: written at most [`APPENDED_MAX`](crate::logs::APPENDED_MAX) at a time.
     pub versions: BTreeMap<RecordKey, VersionAppend>,
 }
 

@@ -18,6 +18,7 @@ use vault::local::LocalVault;
 use vault::local::tree::LocalTree;
 use vault::{Spool, Tree, Vault};
 
+use crate::arrived::Arrived;
 use crate::callers::HostKeys;
 use crate::clock::{Clock, Random, SystemClock, SystemRandom};
 use crate::config::Config;
@@ -95,6 +96,8 @@ pub struct App {
     pub logs_moved: Notify,
     /// Work on a summary log has ended, well or not.
     pub(crate) logs_settled: watch::Sender<()>,
+    /// Workbooks that have just come in.
+    pub(crate) arrived: Arrived,
     /// Who tries what at share links.
     pub(crate) door: Door,
     /// The last document whose published file was looked at for changes from outside.
@@ -319,6 +322,7 @@ impl App {
             exports: Arc::new(Semaphore::new(crate::recording::EXPORTS_MAX)),
             logs_moved: Notify::new(),
             logs_settled: watch::Sender::new(()),
+            arrived: Arrived::default(),
             door: Door::default(),
             looked_outside: Mutex::default(),
             forgotten: ForgottenFiles::default(),

@@ -6,6 +6,7 @@
 
 pub mod announcing;
 pub mod app;
+mod arrived;
 pub mod auditing;
 mod callers;
 pub mod changing;

@@ -16,7 +16,7 @@ use super::log_rows::{self, of_run, optional_id, scope_number, stats, word};
 use super::rows::{asked, get, get_optional, id, ms};
 use super::{Shared, SqliteLedger, erasing};
 use crate::documents::Author;
-use crate::logs::{CHUNK_MAX, Run};
+use crate::logs::{APPENDED_MAX, Run};
 use crate::records::{
     AsOf, Commit, ContentNumber, Ended, Erased, Erasure, RecordVersion, RecordsPage, ScopeStanding,
     StandingsPage, VersionAppend, VersionAppends,
@@ -33,7 +33,7 @@ impl Records for SqliteLedger {
     async fn append_versions(&self, append: &VersionAppends) -> Result<u64> {
         let mut appended = 0;
         let versions: Vec<_> = append.versions.iter().map(|(key, version)| (key.clone(), *version)).collect();
-        for chunk in versions.chunks(CHUNK_MAX) {
+        for chunk in versions.chunks(APPENDED_MAX) {
             let chunk = chunk.to_vec();
             let append = VersionAppends { versions: BTreeMap::new(), ..append.clone() };
             appended += self.write(move |connection, _| append_chunk(connection, &append, &chunk)).await?;

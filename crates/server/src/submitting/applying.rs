@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use ledger::documents::Author;
-use ledger::logs::{CHUNK_MAX, Run, Submission, SubmitWish, SummaryLog};
+use ledger::logs::{APPENDED_MAX, Run, Submission, SubmitWish, SummaryLog};
 use ledger::records::{Commit, VersionAppends};
 use model::submissions::{LogState, OnSubmit};
 use model::{Scope, SummaryLogId};
@@ -114,7 +114,7 @@ pub(super) async fn apply(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Result
 
 /// While a page is written, the next one is looked up.
 async fn append(app: &App, log: &SummaryLog, run: &Run) -> Result<(), SubmissionError> {
-    let page = u32::try_from(CHUNK_MAX).unwrap_or(u32::MAX);
+    let page = u32::try_from(APPENDED_MAX).unwrap_or(u32::MAX);
     let mut versions = app.ledger.versions_to_append(run, None, page).await?;
     while let Some((last, _)) = versions.last_key_value() {
         let after = last.clone();

@@ -57,7 +57,10 @@ pub(super) async fn read(
     grounds: &Grounds,
     blob: &BlobFacts,
 ) -> Result<Read, SubmissionError> {
-    let spooled = spool_blob(app, &blob.digest).await?;
+    let spooled = match app.arrived.take(&blob.digest) {
+        Some(spooled) => spooled,
+        None => spool_blob(app, &blob.digest).await?,
+    };
     let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
     let today = app.now().to_zoned(TimeZone::UTC).date();
     let (template, facts) = (grounds.template.clone(), grounds.facts.clone());

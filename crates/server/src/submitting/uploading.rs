@@ -82,6 +82,7 @@ async fn store(
     let sidecar = Sidecar::Uploaded { to_become: document_like(&new.id)? };
     let life = incoming::store(&app, &spooled, &sidecar).await?;
     steps::reached("log.stored");
+    app.arrived.keep(&spooled);
     let blob = unchecked_facts(&spooled, "xlsx", life);
     let source = LogSource::Workbook { name: new.name.clone(), blob, document: None };
     create(&app, (new, grounds), source).await
