@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
 mod local_disk;
+mod s3;
+mod s3_faults;
 
 mod local {
     use std::sync::Arc;
