@@ -33,7 +33,10 @@ fn missing(needed: &[(&str, &'static str)]) -> Vec<&'static str> {
 
 /// Installs what is missing; without root it says the line that does.
 pub(crate) fn ensure() -> anyhow::Result<()> {
-    let missing = missing(&NEEDED);
+    let mut missing = missing(&NEEDED);
+    if !has_venv() {
+        missing.push("python3-venv");
+    }
     if missing.is_empty() {
         return Ok(());
     }
@@ -48,6 +51,14 @@ pub(crate) fn ensure() -> anyhow::Result<()> {
         bail!("the tests need these Debian packages, and there is no apt-get here: {packages}");
     }
     install(&missing)
+}
+
+/// The S3 server of the tests lives in a Python environment of its own (`test-stores`), and Debian has that apart.
+fn has_venv() -> bool {
+    Command::new("python3")
+        .args(["-c", "import ensurepip, venv"])
+        .output()
+        .is_ok_and(|output| output.status.success())
 }
 
 fn install(packages: &[&str]) -> anyhow::Result<()> {
