@@ -118,7 +118,7 @@ fn start_on_disk(folder: &Path, port: u16) -> Child {
         .unwrap()
 }
 
-/// There is no event for a port that another program opens.
+#[allow(clippy::disallowed_methods, reason = "there is no event for a port that another program opens")]
 fn await_port(port: u16) {
     let began = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {

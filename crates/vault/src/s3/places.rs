@@ -3,6 +3,7 @@
 //! In this order: the environment, the shared credentials file, and what object_store finds by itself (a web identity, the
 //! container's or the machine's own service). Where the bucket is comes from the settings alone.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
@@ -23,10 +24,10 @@ const KEYS: [&str; 10] = [
 ];
 
 /// A builder that knows who we are, as far as that can be told without asking anybody.
-pub(super) fn look() -> io::Result<AmazonS3Builder> {
+pub(super) fn look(environment: &BTreeMap<String, String>) -> io::Result<AmazonS3Builder> {
     let mut builder = AmazonS3Builder::new();
     for name in KEYS {
-        let Ok(value) = std::env::var(name) else { continue };
+        let Some(value) = environment.get(name) else { continue };
         if let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>() {
             builder = builder.with_config(key, value);
         }
@@ -34,9 +35,9 @@ pub(super) fn look() -> io::Result<AmazonS3Builder> {
     if builder.get_config_value(&AmazonS3ConfigKey::AccessKeyId).is_some() {
         return Ok(builder);
     }
-    let Some(file) = shared_file().filter(|file| file.exists()) else { return Ok(builder) };
-    let profile = std::env::var("AWS_PROFILE").unwrap_or_else(|_| "default".to_owned());
-    for (name, value) in entries(&std::fs::read_to_string(&file)?, &profile) {
+    let Some(file) = shared_file(environment).filter(|file| file.exists()) else { return Ok(builder) };
+    let profile = environment.get("AWS_PROFILE").map_or("default", String::as_str);
+    for (name, value) in entries(&std::fs::read_to_string(&file)?, profile) {
         if let Ok(key) = name.parse::<AmazonS3ConfigKey>() {
             builder = builder.with_config(key, value);
         }
@@ -44,11 +45,9 @@ pub(super) fn look() -> io::Result<AmazonS3Builder> {
     Ok(builder)
 }
 
-fn shared_file() -> Option<PathBuf> {
-    if let Some(file) = std::env::var_os("AWS_SHARED_CREDENTIALS_FILE") {
-        return Some(file.into());
-    }
-    std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".aws/credentials"))
+fn shared_file(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+    let file = environment.get("AWS_SHARED_CREDENTIALS_FILE").map(PathBuf::from);
+    file.or_else(|| environment.get("HOME").map(|home| PathBuf::from(home).join(".aws/credentials")))
 }
 
 /// The credentials of one profile.
@@ -83,6 +82,23 @@ mod tests {
             [("aws_access_key_id", "two"), ("aws_secret_access_key", "a=b")],
             "and where the bucket is comes from elsewhere"
         );
+    }
+
+    #[test]
+    fn the_environment_comes_before_the_shared_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "[default]\naws_access_key_id = shared\naws_secret_access_key = s\n")
+            .unwrap();
+        let path = file.path().to_str().unwrap().to_owned();
+        let mut environment = BTreeMap::from([("AWS_SHARED_CREDENTIALS_FILE".to_owned(), path)]);
+        let id = |environment: &BTreeMap<String, String>| {
+            look(environment).unwrap().get_config_value(&AmazonS3ConfigKey::AccessKeyId)
+        };
+        assert_eq!(id(&environment).as_deref(), Some("shared"));
+
+        environment.insert("AWS_ACCESS_KEY_ID".to_owned(), "own".to_owned());
+
+        assert_eq!(id(&environment).as_deref(), Some("own"));
         for name in KEYS {
             assert!(name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>().is_ok(), "{name}");
         }

@@ -3,6 +3,7 @@
 //! Guarantees: nothing goes over plain HTTP unless it was said; the secret is not shown.
 //! Does not do: talk to the store.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -71,14 +72,17 @@ pub enum Credentials {
         secret_access_key: String,
     },
     /// From where AWS programs find them: the environment, the shared credentials file, a web identity, the container, the machine.
-    UsualPlaces,
+    UsualPlaces {
+        /// The environment.
+        environment: BTreeMap<String, String>,
+    },
 }
 
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Given { access_key_id, .. } => write!(out, "Given({access_key_id})"),
-            Self::UsualPlaces => out.write_str("UsualPlaces"),
+            Self::UsualPlaces { .. } => out.write_str("UsualPlaces"),
         }
     }
 }
@@ -109,7 +113,7 @@ impl Settings {
             Credentials::Given { access_key_id, secret_access_key } => Ok(AmazonS3Builder::new()
                 .with_access_key_id(access_key_id)
                 .with_secret_access_key(secret_access_key)),
-            Credentials::UsualPlaces => places::look(),
+            Credentials::UsualPlaces { environment } => places::look(environment),
         }
     }
 
