@@ -2,7 +2,8 @@
 //!
 //! Two ports. [`Vault`] keeps blobs: a blob is written in full and durable before it has a name, it never changes, and
 //! storing it again is harmless. [`Tree`] shows the head of each document under a readable name: a projection, never
-//! the truth. Adapters stand beside the ports: [`local`] (a folder), [`memory`] (tests); [`contract`] is what each must
+//! the truth. Adapters stand beside the ports: [`local`] (a folder), [`sftp`] (an SFTP
+//! server), [`memory`] (tests); [`contract`] is what each must
 //! pass, [`faulty`] makes the n-th call fail.
 //!
 //! [`Spool`] takes bytes in: it hashes while it writes and keeps small contents in memory.
@@ -13,6 +14,7 @@ pub mod contract;
 pub mod faulty;
 pub mod local;
 pub mod memory;
+pub mod sftp;
 pub mod spool;
 pub mod tree;
 mod verified;

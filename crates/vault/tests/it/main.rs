@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
 mod local_disk;
+mod sftp;
 
 mod local {
     use std::sync::Arc;
