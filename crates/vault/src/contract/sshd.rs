@@ -12,13 +12,15 @@ use crate::sftp::{HostKey, Settings};
 
 /// The extensions of OpenSSH that we use, as its server calls them.
 pub const EXTENSIONS: [&str; 4] = ["posix-rename", "fsync", "hardlink", "limits"];
+/// OpenSSH's SFTP.
+pub const SFTP_SERVER: &str = "/usr/lib/openssh/sftp-server";
 /// Another process may take a port between our asking and the server's.
 const STARTS_MAX: usize = 10;
 
 /// A running server.
 pub struct Sshd {
     folder: tempfile::TempDir,
-    denied: Vec<String>,
+    subsystem: String,
     port: u16,
     process: Option<Child>,
 }
@@ -31,6 +33,12 @@ impl Sshd {
 
     /// A server that refuses some requests, by the names `sftp-server -Q requests` lists.
     pub fn start_without(denied: &[&str]) -> Self {
+        let denied = if denied.is_empty() { String::new() } else { format!(" -P {}", denied.join(",")) };
+        Self::start_running(&format!("{SFTP_SERVER}{denied}"))
+    }
+
+    /// A server whose SFTP is this command.
+    pub fn start_running(subsystem: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for key in ["host", "user", "stranger"] {
             let path = folder.path().join(key);
@@ -41,8 +49,7 @@ impl Sshd {
         fs::create_dir(folder.path().join("root")).unwrap();
         // Where it shuts itself in before anybody has logged in; the package's service makes it otherwise.
         fs::create_dir_all("/run/sshd").unwrap();
-        let denied = denied.iter().map(|&request| request.to_owned()).collect();
-        let mut sshd = Self { folder, denied, port: 0, process: None };
+        let mut sshd = Self { folder, subsystem: subsystem.to_owned(), port: 0, process: None };
         sshd.restart();
         sshd
     }
@@ -87,15 +94,11 @@ impl Sshd {
 
     fn config(&self) -> String {
         let folder = self.folder.path().display();
-        let denied = match self.denied.as_slice() {
-            [] => String::new(),
-            denied => format!(" -P {}", denied.join(",")),
-        };
         format!(
             "ListenAddress 127.0.0.1\nPort {}\nHostKey {folder}/host\nPidFile none\nUsePAM no\nStrictModes no\n\
              AuthorizedKeysFile {folder}/authorized_keys\nPermitRootLogin yes\nPasswordAuthentication yes\n\
-             MaxStartups 200\nLogLevel INFO\nSubsystem sftp /usr/lib/openssh/sftp-server{denied}\n",
-            self.port
+             MaxStartups 200\nLogLevel INFO\nSubsystem sftp {}\n",
+            self.port, self.subsystem
         )
     }
 

@@ -293,7 +293,7 @@ async fn list(
     let mut found = Vec::new();
     // Some at once and all of them to their end: what is opened must be closed.
     for some in folders.chunks(FOLDERS_AT_ONCE) {
-        let some = some.to_vec().into_iter().map(|folder| list_folder(connection, folder));
+        let some = some.iter().cloned().map(|folder| list_folder(connection, folder));
         let listed: Vec<Vec<StoredBlob>> = stream::iter(some).buffered(FOLDERS_AT_ONCE).try_collect().await?;
         found.extend(
             listed.into_iter().flatten().filter(|blob| after.is_none_or(|after| blob.digest > after)),

@@ -4,12 +4,13 @@
 //! a time and a handful of open files: the library garbles the handles of OpenSSH from the 129th open file on.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use russh::client::Handle;
 use russh_sftp::client::RawSftpSession;
+use russh_sftp::client::error::Error;
 use russh_sftp::extensions::{FSYNC, HARDLINK, HardlinkExtension, LIMITS};
 use russh_sftp::protocol::{FileAttributes, OpenFlags, Packet, StatusCode};
 
@@ -102,6 +103,8 @@ pub(crate) struct RemoteFile(pub(super) String);
 pub(crate) struct Connection {
     pub(super) session: RawSftpSession,
     pub(crate) abilities: Abilities,
+    /// How long nothing at all may be heard while something is asked.
+    pub(super) patience: Duration,
     ssh: Handle<Gatekeeper>,
     line: TcpStream,
 }
@@ -109,10 +112,31 @@ pub(crate) struct Connection {
 impl Connection {
     pub(super) fn new(
         session: RawSftpSession,
-        abilities: Abilities,
+        (abilities, patience): (Abilities, Duration),
         (ssh, line): (Handle<Gatekeeper>, TcpStream),
     ) -> Self {
-        Self { session, abilities, ssh, line }
+        Self { session, abilities, patience, ssh, line }
+    }
+
+    /// Sends a request and waits for its answer, not for ever.
+    pub(super) async fn ask<T>(
+        &self,
+        request: &'static str,
+        answer: impl Future<Output = Result<T, Error>>,
+    ) -> Outcome<T> {
+        self.patiently(request, answer).await?.map_err(Failure::of(request))
+    }
+
+    /// Waits for something to be heard, not for ever.
+    pub(super) async fn patiently<T>(
+        &self,
+        request: &'static str,
+        heard: impl Future<Output = T>,
+    ) -> Outcome<T> {
+        let cause = || format!("nothing was heard for {} s", self.patience.as_secs_f32());
+        tokio::time::timeout(self.patience, heard)
+            .await
+            .map_err(|_| Failure::Lost { request, cause: cause() })
     }
 
     /// Whether it is known to be of no use.
@@ -131,8 +155,8 @@ impl Connection {
     }
 
     async fn open_with(&self, path: &str, flags: OpenFlags) -> Outcome<RemoteFile> {
-        let opened = self.session.open(path, flags, FileAttributes::empty()).await;
-        let handle = opened.map_err(Failure::of("open a file"))?.handle;
+        let opened = self.session.open(path, flags, FileAttributes::empty());
+        let handle = self.ask("open a file", opened).await?.handle;
         if handle.contains(char::REPLACEMENT_CHARACTER) {
             // It was not UTF-8 and is garbled now: to write to it would be to write to another file.
             return Err(Failure::Lost {
@@ -145,12 +169,12 @@ impl Connection {
 
     /// Closes a file. Some servers tell only now that something was not written.
     pub(crate) async fn close(&self, file: RemoteFile) -> Outcome<()> {
-        self.session.close(file.0).await.map(drop).map_err(Failure::of("close a file"))
+        self.ask("close a file", self.session.close(file.0)).await.map(drop)
     }
 
     /// Makes what was written durable. Only if the server can.
     pub(crate) async fn flush(&self, file: &RemoteFile) -> Outcome<()> {
-        self.session.fsync(&*file.0).await.map(drop).map_err(Failure::of("flush a file"))
+        self.ask("flush a file", self.session.fsync(&*file.0)).await.map(drop)
     }
 
     /// Makes the names in a folder durable, if the server can.
@@ -166,19 +190,19 @@ impl Connection {
 
     /// What a name shows.
     pub(crate) async fn look(&self, path: &str) -> Outcome<Option<Seen>> {
-        let found = self.session.stat(path).await.map_err(Failure::of("look at a file"));
+        let found = self.ask("look at a file", self.session.stat(path)).await;
         if_there(found.map(|found| Seen::from_attributes(&found.attrs)))
     }
 
     /// How long an open file is.
     pub(crate) async fn size_of(&self, file: &RemoteFile) -> Outcome<u64> {
-        let found = self.session.fstat(&*file.0).await.map_err(Failure::of("look at an open file"))?;
+        let found = self.ask("look at an open file", self.session.fstat(&*file.0)).await?;
         Ok(found.attrs.size.unwrap_or_default())
     }
 
     /// Renames to a name that nothing has; "no" may mean that something has it.
     pub(crate) async fn rename(&self, from: &str, to: &str) -> Outcome<()> {
-        self.session.rename(from, to).await.map(drop).map_err(Failure::of("rename a file"))
+        self.ask("rename a file", self.session.rename(from, to)).await.map(drop)
     }
 
     /// Renames over whatever has the name, in one step. Only if the server can.
@@ -188,7 +212,7 @@ impl Connection {
         // Both extensions take two paths.
         let data: Vec<u8> =
             names.try_into().map_err(|_| Failure::ours("a path is too long for the protocol"))?;
-        match self.session.extended(POSIX_RENAME, data).await.map_err(Failure::of(request))? {
+        match self.ask(request, self.session.extended(POSIX_RENAME, data)).await? {
             Packet::Status(status) if status.status_code == StatusCode::Ok => Ok(()),
             Packet::Status(status) => Err(Failure::from_status(request, &status)),
             _ => Err(Failure::Lost { request, cause: "an answer of the wrong kind".to_owned() }),
@@ -197,17 +221,17 @@ impl Connection {
 
     /// Gives a file a second name that nothing has. Only if the server can.
     pub(crate) async fn link(&self, from: &str, to: &str) -> Outcome<()> {
-        self.session.hardlink(from, to).await.map(drop).map_err(Failure::of("link a file"))
+        self.ask("link a file", self.session.hardlink(from, to)).await.map(drop)
     }
 
     /// Removes a file; one that is not there is fine.
     pub(crate) async fn remove(&self, path: &str) -> Outcome<()> {
-        if_there(self.session.remove(path).await.map_err(Failure::of("remove a file"))).map(drop)
+        if_there(self.ask("remove a file", self.session.remove(path)).await).map(drop)
     }
 
     /// Removes a folder.
     pub(crate) async fn remove_folder(&self, path: &str) -> Outcome<()> {
-        self.session.rmdir(path).await.map(drop).map_err(Failure::of("remove a folder"))
+        self.ask("remove a folder", self.session.rmdir(path)).await.map(drop)
     }
 
     /// Makes a folder and those above it, each durable in the one above.
@@ -231,8 +255,8 @@ impl Connection {
 
     /// Makes a folder; one that is there is fine.
     pub(crate) async fn make_folder(&self, path: &str) -> Outcome<()> {
-        let made = self.session.mkdir(path, FileAttributes::empty()).await;
-        match made.map_err(Failure::of("make a folder")) {
+        let made = self.session.mkdir(path, FileAttributes::empty());
+        match self.ask("make a folder", made).await {
             Err(Failure::Refused { request, cause }) => match self.look(path).await? {
                 Some(seen) if seen.is_folder => Ok(()),
                 _ => Err(Failure::Refused { request, cause }),
@@ -244,16 +268,14 @@ impl Connection {
     /// What is in a folder. Names that are not text are left out.
     pub(crate) async fn list(&self, path: &str) -> Outcome<Vec<(String, Seen)>> {
         let request = "list a folder";
-        let handle = self.session.opendir(path).await.map_err(Failure::of(request))?.handle;
+        let handle = self.ask(request, self.session.opendir(path)).await?.handle;
         let mut found = Vec::new();
         let ended = loop {
-            match self.session.readdir(&*handle).await {
+            match self.patiently(request, self.session.readdir(&*handle)).await? {
                 Ok(names) => found.extend(
                     names.files.into_iter().map(|file| (file.filename, Seen::from_attributes(&file.attrs))),
                 ),
-                Err(russh_sftp::client::error::Error::Status(status))
-                    if status.status_code == StatusCode::Eof =>
-                {
+                Err(Error::Status(status)) if status.status_code == StatusCode::Eof => {
                     break Ok(());
                 }
                 Err(error) => break Err(Failure::of(request)(error)),
@@ -268,8 +290,8 @@ impl Connection {
     }
 
     /// Whether it still answers.
-    pub(crate) async fn check(&self) -> io::Result<()> {
-        self.session.realpath(".").await.map(drop).map_err(io::Error::other)
+    pub(crate) async fn check(&self) -> Outcome<()> {
+        self.ask("say that it lives", self.session.realpath(".")).await.map(drop)
     }
 }
 

@@ -19,6 +19,8 @@ use super::settings::{Secret, Settings};
 
 /// A peer of which nothing is heard for three times as long is dead.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+/// The library's own limit, far beyond ours: it counts from the sending, and a request may wait in line for long.
+const REQUEST_MAX_S: u64 = 3600;
 /// What has hardware for it comes first; all of them are safe.
 const CIPHERS: &[cipher::Name] =
     &[cipher::AES_256_GCM, cipher::AES_128_GCM, cipher::CHACHA20_POLY1305, cipher::AES_256_CTR];
@@ -88,15 +90,15 @@ impl Dialer {
         self.log_in(&mut ssh).await?;
         let channel = ssh.channel_open_session().await.map_err(|error| self.turned(error.into()))?;
         channel.request_subsystem(true, "sftp").await.map_err(|error| self.turned(error.into()))?;
-        let timeout_s = self.settings.timeouts.request.as_secs().max(1);
-        let config = Config { request_timeout_secs: timeout_s, ..Config::default() };
+        // How long we wait is decided where we wait.
+        let config = Config { request_timeout_secs: REQUEST_MAX_S, ..Config::default() };
         let session = RawSftpSession::new_with_config(channel.into_stream(), config);
         let refused = |cause: String| {
             io::Error::other(format!("{} let us in but does not speak SFTP with us: {cause}", self.server()))
         };
         let version = session.init().await.map_err(|error| refused(error.to_string()))?;
         let abilities = Abilities::probe(&session, &version.extensions).await.map_err(refused)?;
-        Ok(Connection::new(session, abilities, (ssh, line)))
+        Ok(Connection::new(session, (abilities, self.settings.timeouts.request), (ssh, line)))
     }
 
     async fn log_in(&self, ssh: &mut Handle<Gatekeeper>) -> io::Result<()> {

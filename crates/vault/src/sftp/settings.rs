@@ -68,7 +68,7 @@ pub enum HostKey {
 pub struct Timeouts {
     /// From the first packet to a session that can be used.
     pub connect: Duration,
-    /// Each request, from when it was sent to its answer. Whole seconds.
+    /// Hearing nothing at all while something is asked.
     pub request: Duration,
     /// Waiting for a connection to come free.
     pub wait: Duration,

@@ -16,6 +16,9 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use super::connection::{Connection, RemoteFile};
 use super::failure::{Failure, Outcome};
 
+const WRITING: &str = "write to a file";
+const READING: &str = "read a file";
+
 /// What a file must be to count as written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Promise {
@@ -44,8 +47,9 @@ impl Connection {
                     at += size_bytes;
                 }
             }
-            match flying.next().await {
-                Some(answer) => answer.map(drop).map_err(Failure::of("write to a file"))?,
+            // Any answer will do: on a slow line the last one may take much longer than the next one.
+            match self.patiently(WRITING, flying.next()).await? {
+                Some(answer) => answer.map(drop).map_err(Failure::of(WRITING))?,
                 None => return Ok(at),
             }
         }
@@ -87,7 +91,7 @@ impl Connection {
         let size_bytes = self.size_of(file).await?;
         let mut chunks = self.chunks(file, 0..size_bytes);
         let (mut hasher, mut total_bytes) = (Sha256::new(), 0);
-        while let Some(chunk) = chunks.try_next().await? {
+        while let Some(chunk) = self.patiently(READING, chunks.try_next()).await?? {
             hasher.update(&chunk);
             total_bytes += chunk.len() as u64;
         }
@@ -98,7 +102,7 @@ impl Connection {
     pub(crate) async fn read(&self, file: &RemoteFile, range: Range<u64>) -> Outcome<Vec<u8>> {
         let mut chunks = self.chunks(file, range);
         let mut bytes = Vec::new();
-        while let Some(mut chunk) = chunks.try_next().await? {
+        while let Some(mut chunk) = self.patiently(READING, chunks.try_next()).await?? {
             bytes.append(&mut chunk);
         }
         Ok(bytes)
@@ -132,7 +136,7 @@ impl Connection {
                 Ok(mut part) if bytes.is_empty() => bytes.append(&mut part.data),
                 Ok(part) => bytes.extend_from_slice(&part.data),
                 Err(Error::Status(status)) if status.status_code == StatusCode::Eof => return Ok(bytes),
-                Err(error) => return Err(Failure::of("read a file")(error)),
+                Err(error) => return Err(Failure::of(READING)(error)),
             }
         }
     }
