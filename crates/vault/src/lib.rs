@@ -2,8 +2,9 @@
 //!
 //! Two ports. [`Vault`] keeps blobs: a blob is written in full and durable before it has a name, it never changes, and
 //! storing it again is harmless. [`Tree`] shows the head of each document under a readable name: a projection, never
-//! the truth. Adapters stand beside the ports: [`local`] (a folder), [`s3`] (a bucket), [`memory`] (tests); [`contract`] is
-//! what each must pass, [`faulty`] makes the n-th call fail. [`depot`] stands before a far vault and keeps what that does not take.
+//! the truth. Adapters stand beside the ports: [`local`] (a folder), [`s3`] (a bucket), [`sftp`] (an SFTP server), [`memory`]
+//! (tests); [`contract`] is what each must pass, [`faulty`] makes the n-th call fail. [`depot`] stands before a far vault and
+//! keeps what that does not take.
 //!
 //! [`Spool`] takes bytes in: it hashes while it writes and keeps small contents in memory.
 //!
@@ -15,6 +16,7 @@ pub mod faulty;
 pub mod local;
 pub mod memory;
 pub mod s3;
+pub mod sftp;
 pub mod spool;
 pub mod tree;
 mod verified;

@@ -5,6 +5,7 @@ mod depot;
 mod local_disk;
 mod s3;
 mod s3_faults;
+mod sftp;
 
 mod local {
     use std::sync::Arc;
