@@ -56,12 +56,14 @@ pub(super) struct Bucket {
     store: AmazonS3,
     settings: Settings,
     conditions: OnceCell<Conditions>,
+    /// Set once the bucket was seen.
+    seen: OnceCell<()>,
 }
 
 impl Bucket {
     pub(super) fn open(settings: &Settings) -> io::Result<Self> {
         let store = settings.client(HeaderMap::new())?;
-        Ok(Self { store, settings: settings.clone(), conditions: OnceCell::new() })
+        Ok(Self { store, settings: settings.clone(), conditions: OnceCell::new(), seen: OnceCell::new() })
     }
 
     /// As it is, not percent-encoded: names in the bucket are for people too.
@@ -84,7 +86,20 @@ impl Bucket {
     }
 
     pub(super) async fn head(&self, key: &Path) -> io::Result<Option<ObjectMeta>> {
-        found(self.store.head(key).await)
+        self.sure(found(self.store.head(key).await)?).await
+    }
+
+    /// An object of a bucket that is not there is not absent: nobody knows. Asked once, at the first thing that is not found.
+    async fn sure<T>(&self, found: Option<T>) -> io::Result<Option<T>> {
+        if found.is_none() {
+            self.seen.get_or_try_init(|| self.see_bucket()).await?;
+        }
+        Ok(found)
+    }
+
+    async fn see_bucket(&self) -> io::Result<()> {
+        let options = PaginatedListOptions { max_keys: Some(1), ..PaginatedListOptions::default() };
+        self.store.list_paginated(None, options).await.map(|_| ()).map_err(io::Error::other)
     }
 
     /// The object as it is now, or a part of it.
@@ -94,7 +109,7 @@ impl Bucket {
         range: Option<Range<u64>>,
     ) -> io::Result<Option<(ObjectMeta, ObjectReader)>> {
         let options = GetOptions { range: range.map(GetRange::Bounded), ..GetOptions::default() };
-        let got = found(self.store.get_opts(key, options).await)?;
+        let got = self.sure(found(self.store.get_opts(key, options).await)?).await?;
         Ok(got.map(|got| (got.meta.clone(), ObjectReader::new(got.into_stream()))))
     }
 

@@ -185,6 +185,8 @@ async fn a_bucket_that_is_not_there_is_unavailable_and_not_empty() {
     let settings = Settings { bucket: "elsewhere".to_owned(), ..settings(server.endpoint()) };
     let vault = S3Vault::open(&settings).unwrap();
 
+    assert!(vault.size_of(&Digest::of(b"x")).await.is_err());
+    assert!(vault.open(&Digest::of(b"x"), None).await.is_err());
     assert!(vault.probe().await.is_err());
     assert!(vault.put(&Spool::hold(Bytes::from_static(b"x")), &saved()).await.is_err());
     assert!(vault.list(None, 1).await.is_err());
