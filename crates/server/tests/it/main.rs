@@ -19,6 +19,7 @@ mod draining;
 mod embedding;
 mod errors;
 mod examples;
+mod far_vault;
 mod history;
 mod hostile;
 mod joining;
@@ -46,3 +47,23 @@ mod support;
 mod together;
 mod traces;
 mod webhooks;
+
+// The save path once more, unchanged, on the far stores (`support::stores`).
+#[path = "recovering.rs"]
+#[allow(clippy::duplicate_mod, reason = "the same tests on another store")]
+mod recovering_on_s3;
+#[path = "recovering.rs"]
+#[allow(clippy::duplicate_mod, reason = "the same tests on another store")]
+mod recovering_on_sftp;
+#[path = "saving.rs"]
+#[allow(clippy::duplicate_mod, reason = "the same tests on another store")]
+mod saving_on_s3;
+#[path = "saving.rs"]
+#[allow(clippy::duplicate_mod, reason = "the same tests on another store")]
+mod saving_on_sftp;
+#[path = "sequences.rs"]
+#[allow(clippy::duplicate_mod, reason = "the same tests on another store")]
+mod sequences_on_s3;
+#[path = "sequences.rs"]
+#[allow(clippy::duplicate_mod, reason = "the same tests on another store")]
+mod sequences_on_sftp;

@@ -1,7 +1,9 @@
 //! A stage: a real service in a temporary folder, an understudy beside it, and a client that speaks the API.
 
 pub(crate) mod browser;
+mod finding;
 pub(crate) mod serving;
+pub(crate) mod stores;
 pub(crate) mod submissions;
 
 use std::collections::BTreeMap;
@@ -70,6 +72,8 @@ pub(crate) fn config(folder: &Path, document_server: &str, changes: &[(&str, &st
     ];
     let mut variables: BTreeMap<String, String> =
         settings.into_iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)).collect();
+    let far = stores::settings(folder);
+    variables.extend(far.into_iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)));
     variables.extend(changes.iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), (*value).to_owned())));
     Config::from_sources(toml::Table::new(), variables).unwrap()
 }
