@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
@@ -119,7 +119,7 @@ impl Batches {
         let mut running = JoinSet::new();
         for file in &self.files {
             let mut command = command(sshd, file);
-            running.spawn(async move { command.output().await });
+            running.spawn_blocking(move || command.output());
         }
         while let Some(done) = running.join_next().await {
             let output = done??;
@@ -129,9 +129,9 @@ impl Batches {
     }
 }
 
-fn command(sshd: &Sshd, batch: &Path) -> tokio::process::Command {
+fn command(sshd: &Sshd, batch: &Path) -> Command {
     let known_hosts = format!("UserKnownHostsFile={}", sshd.path("known_hosts").display());
-    let mut command = tokio::process::Command::new("sftp");
+    let mut command = Command::new("sftp");
     command
         .args(["-q", "-F", "none", "-o", &known_hosts, "-o", "StrictHostKeyChecking=yes"])
         .args(["-o", "IdentitiesOnly=yes", "-P", &sshd.port().to_string(), "-i"])
@@ -139,7 +139,6 @@ fn command(sshd: &Sshd, batch: &Path) -> tokio::process::Command {
         .arg("-b")
         .arg(batch)
         .arg("root@127.0.0.1")
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
+        .stdin(Stdio::null());
     command
 }
