@@ -18,6 +18,7 @@ mod seed1;
 mod sessions;
 mod stage;
 mod submission;
+mod vaults;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,7 @@ Usage: bench NAME [--json] [OPTIONS]
   seed1  the three scenarios of seed 1 through the running service (seconds)
   sessions  saves while thousands of sessions are held, beside the same saves with one (12 minutes)
   submission  workbooks become records, beside a bare parse and the same job in Python (10 minutes)
+  vaults  blobs into an SFTP server, beside OpenSSH's own sftp (5 minutes; needs sshd, and root)
 
   --json  print one line of JSON at the end; the table goes to stderr
 
@@ -70,6 +72,7 @@ fn main() -> Result<ExitCode> {
         ["submission", options @ ..] if let Some(options) = submission::Options::parse(options) => {
             submission::run(&options)?
         }
+        ["vaults"] => vaults::run()?,
         _ => {
             eprintln!("{USAGE}");
             return Ok(ExitCode::from(2));

@@ -5,15 +5,18 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use crate::sftp::{HostKey, Settings};
+use crate::sftp::{HostKey, Settings, Timeouts};
 
 /// The extensions of OpenSSH that we use, as its server calls them.
 pub const EXTENSIONS: [&str; 4] = ["posix-rename", "fsync", "hardlink", "limits"];
 /// OpenSSH's SFTP.
 pub const SFTP_SERVER: &str = "/usr/lib/openssh/sftp-server";
+/// How long tests wait for what will come.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Another process may take a port between our asking and the server's.
 const STARTS_MAX: usize = 10;
 
@@ -39,7 +42,12 @@ impl Sshd {
 
     /// A server whose SFTP is this command.
     pub fn start_running(subsystem: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::start_in(&std::env::temp_dir(), subsystem)
+    }
+
+    /// The same, in a folder of its own below this one.
+    pub fn start_in(parent: &Path, subsystem: &str) -> Self {
+        let folder = tempfile::tempdir_in(parent).unwrap();
         for key in ["host", "user", "stranger"] {
             let path = folder.path().join(key);
             run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &path.display().to_string()]);
@@ -108,6 +116,8 @@ impl Sshd {
         let mut settings = Settings::new("127.0.0.1", "root", (&self.root().display().to_string(), host_key));
         settings.port = self.port;
         settings.key_file = Some(self.path("user"));
+        // A busy machine is no fault.
+        settings.timeouts = Timeouts { connect: PATIENCE, request: PATIENCE, wait: PATIENCE };
         settings
     }
 

@@ -16,12 +16,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::future::{join, join3};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Digest;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use super::connection::Connection;
+use super::connection::{Connection, RemoteFile, Seen};
 use super::failure::{Failure, Outcome};
 use super::pool::{Attempt, Pool};
 use super::reader;
@@ -202,34 +203,42 @@ impl Arriving<'_> {
                 second
             }
         };
-        if !self.is_there(connection, &path).await? {
-            let stored = self.write(connection, temporary, &path).await;
+        // Questions that do not wait for each other go out together: a round trip may be long.
+        let (seen, folder, file) = join3(
+            connection.look(&path),
+            connection.open_folder(&folder),
+            connection.open_to_write(temporary),
+        )
+        .await;
+        let (seen, folder, file) = (seen?, folder?, file?);
+        let sidecar = format!("{path}~{word}");
+        let sidecar = if self.is_it(connection, &path, seen).await? {
+            let (closed, removed) = join(connection.close(file), connection.remove(temporary)).await;
+            closed.and(removed)?;
+            connection.open_to_write(&sidecar).await?
+        } else {
+            let stored = self.write(connection, (file, temporary), (&path, &sidecar)).await;
             if matches!(stored, Err(Failure::Refused { .. } | Failure::Ours(_) | Failure::Missing)) {
                 // What cannot be removed now is removed by `clean`.
                 let _ = connection.remove(temporary).await;
             }
-            stored?;
-        }
-        steps::reached("vault.blob-named");
-        let sidecar = connection.open_to_write(&format!("{path}~{word}")).await?;
-        let flushed = if connection.abilities.flushes && !connection.abilities.flushes_folders {
-            // The youngest name in the folder: most file systems make the older ones durable with it.
-            connection.flush(&sidecar).await
-        } else {
-            Ok(())
+            stored?
         };
-        connection.close(sidecar).await?;
-        flushed?;
-        connection.flush_folder(&folder).await?;
+        steps::reached("vault.blob-named");
+        if folder.is_none() && connection.abilities.flushes {
+            // The youngest name in the folder: most file systems make the older ones durable with it.
+            connection.flush(&sidecar).await?;
+        }
+        let (closed, flushed) = join(connection.close(sidecar), connection.flush_and_close(folder)).await;
+        closed.and(flushed)?;
         steps::reached("vault.blob-durable");
         Ok(())
     }
 
-    /// Whether the blob is there already, and if so makes sure of it: whoever wrote it may not have come to flush it.
-    async fn is_there(&self, connection: &Connection, path: &str) -> Outcome<bool> {
-        match connection.look(path).await? {
-            Some(seen) if seen.size_bytes == self.spooled.size_bytes => {}
-            _ => return Ok(false),
+    /// Whether what was seen is the blob, and if so makes sure of it: whoever wrote it may not have come to flush it.
+    async fn is_it(&self, connection: &Connection, path: &str, seen: Option<Seen>) -> Outcome<bool> {
+        if seen.is_none_or(|seen| seen.size_bytes != self.spooled.size_bytes) {
+            return Ok(false);
         }
         if !connection.abilities.flushes {
             return Ok(connection.hash(path).await?.0 == self.spooled.digest);
@@ -240,8 +249,13 @@ impl Arriving<'_> {
         flushed.map(|()| true)
     }
 
-    async fn write(&self, connection: &Connection, temporary: &str, path: &str) -> Outcome<()> {
-        let file = connection.open_to_write(temporary).await?;
+    /// Writes the blob, names it, and begins its sidecar.
+    async fn write(
+        &self,
+        connection: &Connection,
+        (file, temporary): (RemoteFile, &str),
+        (path, sidecar): (&str, &str),
+    ) -> Outcome<RemoteFile> {
         let written = match self.spooled.body() {
             Body::Memory(bytes) => connection.write(&file, 0, Cursor::new(bytes)).await,
             Body::File(source) => match tokio::fs::File::open(&source.path).await {
@@ -249,33 +263,42 @@ impl Arriving<'_> {
                 Err(cause) => Err(Failure::Ours(cause)),
             },
         };
-        if let Err(failure) = written {
-            if !matches!(failure, Failure::Lost { .. }) {
-                connection.close(file).await?;
-            }
-            return Err(failure);
-        }
+        written?;
         let promise = Promise { digest: self.spooled.digest, size_bytes: self.spooled.size_bytes };
         connection.finish(file, (temporary, promise)).await?;
         steps::reached("vault.blob-written");
+        let (named, sidecar) =
+            join(self.name(connection, temporary, path), connection.open_to_write(sidecar)).await;
+        named?;
+        sidecar
+    }
+
+    /// Gives the blob its name. Whatever has it already has the same bytes, or is damaged.
+    async fn name(&self, connection: &Connection, temporary: &str, path: &str) -> Outcome<()> {
         if connection.abilities.replaces {
             return connection.replace(temporary, path).await;
         }
-        self.name(connection, temporary, path).await
+        self.name_without_replacing(connection, temporary, path).await
     }
 
     /// Names a blob with a rename that never replaces.
-    async fn name(&self, connection: &Connection, temporary: &str, path: &str) -> Outcome<()> {
+    async fn name_without_replacing(
+        &self,
+        connection: &Connection,
+        temporary: &str,
+        path: &str,
+    ) -> Outcome<()> {
         let Err(failure) = connection.rename(temporary, path).await else { return Ok(()) };
         if !matches!(failure, Failure::Refused { .. }) {
             return Err(failure);
         }
-        if self.is_there(connection, path).await? {
+        let seen = connection.look(path).await?;
+        if seen.is_none() {
+            return Err(failure);
+        }
+        if self.is_it(connection, path, seen).await? {
             // Somebody else was faster with the same bytes.
             return connection.remove(temporary).await;
-        }
-        if connection.look(path).await?.is_none() {
-            return Err(failure);
         }
         // Not the bytes its name says. Nothing is thrown away.
         connection.rename(path, &format!("{temporary}-damaged")).await?;

@@ -5,8 +5,10 @@
 
 use std::collections::HashMap;
 use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join;
 use jiff::Timestamp;
 use russh::client::Handle;
 use russh_sftp::client::RawSftpSession;
@@ -16,6 +18,7 @@ use russh_sftp::protocol::{FileAttributes, OpenFlags, Packet, StatusCode};
 
 use super::failure::{Failure, Outcome, if_there};
 use super::host_key::Gatekeeper;
+use crate::local::Flushing;
 
 const POSIX_RENAME: &str = "posix-rename@openssh.com";
 /// What every server must take in one packet.
@@ -105,6 +108,9 @@ pub(crate) struct Connection {
     pub(crate) abilities: Abilities,
     /// How long nothing at all may be heard while something is asked.
     pub(super) patience: Duration,
+    flushing: Flushing,
+    /// Files that were opened and not closed again.
+    open_files: AtomicUsize,
     ssh: Handle<Gatekeeper>,
     line: TcpStream,
 }
@@ -115,7 +121,14 @@ impl Connection {
         (abilities, patience): (Abilities, Duration),
         (ssh, line): (Handle<Gatekeeper>, TcpStream),
     ) -> Self {
-        Self { session, abilities, patience, ssh, line }
+        let (flushing, open_files) = (Flushing::On, AtomicUsize::new(0));
+        Self { session, abilities, patience, flushing, open_files, ssh, line }
+    }
+
+    /// A test may want to see what comes of not flushing.
+    pub(super) fn with_flushing(mut self, flushing: Flushing) -> Self {
+        self.flushing = flushing;
+        self
     }
 
     /// Sends a request and waits for its answer, not for ever.
@@ -144,6 +157,11 @@ impl Connection {
         self.ssh.is_closed()
     }
 
+    /// Whether work left files open: then nobody else should have it.
+    pub(crate) fn has_open_files(&self) -> bool {
+        self.open_files.load(Ordering::Relaxed) > 0
+    }
+
     /// Opens a file or, for flushing, a folder.
     pub(crate) async fn open(&self, path: &str) -> Outcome<RemoteFile> {
         self.open_with(path, OpenFlags::READ).await
@@ -164,28 +182,47 @@ impl Connection {
                 cause: "a handle that is not text".to_owned(),
             });
         }
+        self.open_files.fetch_add(1, Ordering::Relaxed);
         Ok(RemoteFile(handle))
     }
 
     /// Closes a file. Some servers tell only now that something was not written.
     pub(crate) async fn close(&self, file: RemoteFile) -> Outcome<()> {
-        self.ask("close a file", self.session.close(file.0)).await.map(drop)
+        self.ask("close a file", self.session.close(file.0)).await?;
+        self.open_files.fetch_sub(1, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Makes what was written durable. Only if the server can.
     pub(crate) async fn flush(&self, file: &RemoteFile) -> Outcome<()> {
+        if self.flushing == Flushing::Off {
+            return Ok(());
+        }
         self.ask("flush a file", self.session.fsync(&*file.0)).await.map(drop)
+    }
+
+    /// Opens a folder to flush it, if the server can.
+    pub(crate) async fn open_folder(&self, path: &str) -> Outcome<Option<RemoteFile>> {
+        if self.abilities.flushes_folders && self.flushing == Flushing::On {
+            return self.open(path).await.map(Some);
+        }
+        Ok(None)
+    }
+
+    /// Makes the names in an open folder durable, and closes it.
+    pub(crate) async fn flush_and_close(&self, folder: Option<RemoteFile>) -> Outcome<()> {
+        let Some(folder) = folder else { return Ok(()) };
+        let flushed = self.session.fsync(folder.0.clone());
+        // Both on their way at once: a server does one after the other.
+        let (flushed, closed) = join(self.ask("flush a folder", flushed), self.close(folder)).await;
+        flushed?;
+        closed
     }
 
     /// Makes the names in a folder durable, if the server can.
     pub(crate) async fn flush_folder(&self, path: &str) -> Outcome<()> {
-        if !self.abilities.flushes_folders {
-            return Ok(());
-        }
-        let folder = self.open(path).await?;
-        let flushed = self.flush(&folder).await;
-        self.close(folder).await?;
-        flushed
+        let folder = self.open_folder(path).await?;
+        self.flush_and_close(folder).await
     }
 
     /// What a name shows.
@@ -269,6 +306,7 @@ impl Connection {
     pub(crate) async fn list(&self, path: &str) -> Outcome<Vec<(String, Seen)>> {
         let request = "list a folder";
         let handle = self.ask(request, self.session.opendir(path)).await?.handle;
+        self.open_files.fetch_add(1, Ordering::Relaxed);
         let mut found = Vec::new();
         let ended = loop {
             match self.patiently(request, self.session.readdir(&*handle)).await? {

@@ -74,7 +74,7 @@ impl Pool {
         }
     }
 
-    /// Only a connection whose work came to an end goes back.
+    /// Only a connection whose work came to an end and left nothing open goes back.
     async fn attempt<T, W>(
         &self,
         connection: Connection,
@@ -87,6 +87,7 @@ impl Pool {
         let outcome = work(Arc::clone(&connection)).await;
         if !matches!(outcome, Err(Failure::Lost { .. }))
             && let Some(connection) = Arc::into_inner(connection)
+            && !connection.has_open_files()
         {
             let idle = Idle { connection, since: Instant::now() };
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(idle);
@@ -126,13 +127,8 @@ impl Pool {
     }
 
     async fn dial(&self) -> Outcome<Connection> {
-        let mut connection = self.dialer.dial().await.map_err(Failure::Ours)?;
-        if self.flushing == Flushing::Off {
-            // A test wants to see what comes of it.
-            connection.abilities.flushes_folders = false;
-            connection.abilities.flushes = false;
-        }
-        Ok(connection)
+        let connection = self.dialer.dial().await.map_err(Failure::Ours)?;
+        Ok(connection.with_flushing(self.flushing))
     }
 }
 

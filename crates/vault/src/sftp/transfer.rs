@@ -6,6 +6,7 @@
 use std::io;
 use std::ops::Range;
 
+use futures_util::future::join3;
 use futures_util::stream::{self, FuturesUnordered, StreamExt as _, TryStreamExt as _};
 use model::Digest;
 use russh_sftp::client::error::Error;
@@ -57,11 +58,13 @@ impl Connection {
 
     /// Makes sure of a file that was written in full, and closes it.
     pub(crate) async fn finish(&self, file: RemoteFile, (path, promise): (&str, Promise)) -> Outcome<()> {
-        let flushed = if self.abilities.flushes { self.flush(&file).await } else { Ok(()) };
-        let size_bytes = self.size_of(&file).await;
-        self.close(file).await?;
+        let flushing = async { if self.abilities.flushes { self.flush(&file).await } else { Ok(()) } };
+        let closing = RemoteFile(file.0.clone());
+        // All on their way at once: a server does what concerns one file in order.
+        let (flushed, size_bytes, closed) = join3(flushing, self.size_of(&file), self.close(closing)).await;
         flushed?;
         let size_bytes = size_bytes?;
+        closed?;
         if size_bytes != promise.size_bytes {
             return Err(Failure::ours(format!(
                 "the SFTP server took {} bytes and has {size_bytes}",

@@ -66,12 +66,7 @@ impl<'a> Backup<'a> {
                 Some(_) => continue,
                 None => {}
             }
-            let made = if connection.abilities.links {
-                connection.link(&self.shown(), &path).await
-            } else {
-                self.copy(connection, &path).await
-            };
-            match made {
+            match self.keep(connection, &path).await {
                 Ok(()) => return Ok(Some(name)),
                 Err(Failure::Missing) => return Ok(None),
                 // Somebody may have been faster with this name.
@@ -83,6 +78,17 @@ impl<'a> Backup<'a> {
             }
         }
         Err(Failure::ours("too many backups of one instant"))
+    }
+
+    /// Gives what is shown a second name. Some disks cannot link, whatever the server says: then it is copied.
+    async fn keep(&self, connection: &Connection, path: &str) -> Outcome<()> {
+        if connection.abilities.links {
+            let linked = connection.link(&self.shown(), path).await;
+            if !matches!(linked, Err(Failure::Refused { .. })) || connection.look(path).await?.is_some() {
+                return linked;
+            }
+        }
+        self.copy(connection, path).await
     }
 
     /// Whether a backup that is there holds what is shown: made by an attempt that was interrupted.
@@ -138,19 +144,20 @@ impl<'a> Backup<'a> {
         Err(Failure::ours("the published file was replaced while it was copied"))
     }
 
-    /// Whether the name still shows what was backed up, as far as length and time can tell.
+    /// Whether the name still shows what was backed up, as far as length and time can tell, or else by its bytes.
     pub(super) async fn is_still_it(&self, connection: &Connection, backup: Option<&str>) -> Outcome<bool> {
         let shown = connection.look(&self.shown()).await?;
         let Some(backup) = backup else { return Ok(shown.is_none()) };
         let (Some(shown), Some(kept)) = (shown, connection.look(&self.path(backup)).await?) else {
             return Ok(false);
         };
-        if connection.abilities.links {
-            return Ok(shown == kept);
+        if shown == kept {
+            return Ok(true);
         }
         // A copy has a time of its own.
         Ok(shown.size_bytes == kept.size_bytes
-            && connection.hash(&self.shown()).await? == connection.hash(&self.path(backup)).await?)
+            && if_there(connection.hash(&self.shown()).await)?
+                == if_there(connection.hash(&self.path(backup)).await)?)
     }
 
     /// Takes the file away from under the name, by a rename that never replaces; returns the name it has now.

@@ -16,7 +16,7 @@ use super::{blob, blob_path, content, place, publication, sidecar, store, whole_
 /// 32 KiB, the chunk of a server that does not tell its limits.
 const CHUNK_BYTES: usize = 32 * 1024;
 const CHUNKS: usize = 12;
-/// How often the name is replaced while it is watched. By hand this was run with 10,000.
+/// How often the name is replaced while it is watched.
 const PUBLICATIONS: u32 = 300;
 
 /// A server whose files may not become longer than a limit, in blocks of 512 bytes: every write beyond it is refused.

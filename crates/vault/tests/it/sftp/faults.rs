@@ -8,11 +8,11 @@ use model::{Digest, Guards};
 use tokio::io::AsyncReadExt as _;
 use vault::contract::sshd::Sshd;
 use vault::sftp::{SftpTree, SftpVault, Store, Timeouts};
-use vault::tree::Replaced;
+use vault::tree::{Publication, Replaced};
 use vault::{Spool, Spooled, Tree as _, Vault as _};
 
 use super::proxy::{After, Plan, Proxy, Side};
-use super::{blob, content, place, publication, sidecar, whole_blobs};
+use super::{blob, content, place, sidecar, whole_blobs};
 
 /// Beyond what any operation here needs.
 const PACKETS_MAX: u64 = 200;
@@ -61,7 +61,15 @@ fn spooled(side: Side, at: u64, size_bytes: usize) -> Spooled {
     Spool::hold(mark.into_iter().cycle().take(size_bytes).collect())
 }
 
-const PATIENT: Duration = Duration::from_secs(20);
+/// Each with a backup name of its own: looking for a free one takes requests, and their number must come to an end.
+fn publication(bytes: &[u8]) -> Publication {
+    let backup_suffix = format!(".{}.bak", Digest::of(bytes).short(12));
+    Publication { backup_suffix, ..super::publication(bytes) }
+}
+
+const PATIENT: Duration = Duration::from_secs(60);
+/// For answers that never come.
+const SHORT: Duration = Duration::from_millis(500);
 
 #[tokio::test]
 async fn a_put_is_carried_through_wherever_its_connection_is_cut() {
@@ -180,7 +188,8 @@ async fn a_withdrawal_is_carried_through_wherever_its_connection_is_cut() {
             scene.tree.publish(&publication(&bytes), content(&bytes)).await.unwrap();
             scene.proxy.plan(Plan::Cut { side, at, then: After::Pass });
 
-            let withdrawn = scene.tree.withdraw(&place(), ".t.bak").await.unwrap().unwrap();
+            let withdrawn =
+                scene.tree.withdraw(&place(), &format!(".{side:?}-{at}.bak")).await.unwrap().unwrap();
 
             assert_eq!(withdrawn.digest, Digest::of(&bytes));
             assert_eq!(scene.tree.shown(&place()).await.unwrap(), None);
@@ -194,24 +203,38 @@ async fn a_withdrawal_is_carried_through_wherever_its_connection_is_cut() {
 }
 
 #[tokio::test]
-async fn what_a_dead_connection_does_late_harms_nothing() {
-    let scene = scene(Duration::from_secs(1)).await;
-    scene.tree.publish(&publication(b"first"), content(b"first")).await.unwrap();
+async fn a_publication_that_a_dead_connection_finishes_late_does_not_come_back() {
+    let scene = scene(SHORT).await;
+    until_published(&scene.tree, b"first").await;
     for at in 1..PACKETS_MAX {
         let (older, newer) = (format!("older {at}").into_bytes(), format!("newer {at}").into_bytes());
-        let blob = spooled(Side::Client, at, 70_000);
         scene.proxy.plan(Plan::Hold { at });
-        scene.vault.put(&blob, &sidecar()).await.unwrap();
         until_published(&scene.tree, &older).await;
+        if !scene.proxy.has_struck() {
+            break;
+        }
         until_published(&scene.tree, &newer).await;
+
+        scene.proxy.release().await;
+
+        assert_eq!(scene.shown(), newer, "the late rename, packet {at}, found nothing to rename");
+    }
+}
+
+#[tokio::test]
+async fn a_blob_that_a_dead_connection_finishes_late_is_whole() {
+    let scene = scene(SHORT).await;
+    for at in 1..PACKETS_MAX {
+        let spooled = spooled(Side::Client, at, 70_000);
+        scene.proxy.plan(Plan::Hold { at });
+        while scene.vault.put(&spooled, &sidecar()).await.is_err() {}
         if !scene.proxy.has_struck() {
             break;
         }
 
         scene.proxy.release().await;
 
-        assert_eq!(scene.shown(), newer, "the late rename of packet {at} found nothing to rename");
-        scene.check_blobs(&[&blob]);
+        scene.check_blobs(&[&spooled]);
     }
 }
 
