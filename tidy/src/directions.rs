@@ -69,7 +69,8 @@ const APART: &[&str] = &[
 const FLOWS: &str = "flows never call each other and know no edge";
 
 /// Adapters, which only `app.rs` may name.
-const ADAPTERS: [&str; 5] = ["SqliteLedger", "LocalVault", "LocalTree", "LocalSignals", "OnlyOffice::new"];
+const ADAPTERS: [&str; 6] =
+    ["SqliteLedger", "LocalVault", "LocalTree", "LocalSignals", "RedisSignals", "OnlyOffice::new"];
 
 /// Every forbidden mention.
 pub fn violations(tree: &Tree) -> Vec<String> {

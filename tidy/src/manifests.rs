@@ -3,7 +3,7 @@
 use crate::Tree;
 
 /// A heavy dependency and the packages that own it.
-const OWNERS: [(&str, &[&str]); 11] = [
+const OWNERS: [(&str, &[&str]); 12] = [
     // The tests of the power-loss disk kill a program that writes as the service does.
     ("rusqlite", &["crates/ledger", "torture"]),
     ("axum", &["crates/server", "crates/understudy"]),
@@ -26,6 +26,7 @@ const OWNERS: [(&str, &[&str]); 11] = [
     ("utoipa", &["crates/server"]),
     ("metrics", &["crates/server"]),
     ("argon2", &["crates/server"]),
+    ("redis", &["crates/signals"]),
 ];
 
 /// Every dependency outside of its owners, and every version outside of the root.

@@ -7,12 +7,14 @@ use anyhow::bail;
 use crate::shell::{exists, run};
 
 /// A program the tests start, and the package that has it.
-const NEEDED: [(&str, &str); 4] = [
+const NEEDED: [(&str, &str); 5] = [
     ("chromium", "chromium"),
     ("chromedriver", "chromium-driver"),
     // Two of the example applications.
     ("node", "nodejs"),
     ("python3", "python3"),
+    // Each test starts its own.
+    ("redis-server", "redis-server"),
 ];
 
 /// What stands beside us in `bench check`, and the package that has it. Without it its column stays empty.
