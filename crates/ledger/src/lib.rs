@@ -7,7 +7,7 @@
 //! The port has nineteen parts, so that each fits a screen: [`Documents`], [`Keys`], [`Sessions`], [`Saves`], [`Changes`],
 //! [`History`], [`Publications`], [`Trail`], [`Callers`], [`Shares`], [`Snapshots`], [`Operations`], [`Outbox`], [`Pruning`],
 //! and for submissions [`Scopes`], [`Templates`], [`Logs`], [`Staging`], [`Records`].
-//! Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
+//! Adapters stand beside it ([`sqlite`], [`postgres`]), the suite every adapter passes is
 //! [`contract`], and [`faulty`] wraps any ledger so that its n-th call fails.
 //!
 //! Does not do: bytes (the vault), network, waiting for people.
@@ -22,6 +22,7 @@ pub mod keys;
 pub mod logs;
 pub mod operations;
 pub mod outbox;
+pub mod postgres;
 pub mod pruning;
 pub mod publications;
 pub mod records;
