@@ -35,6 +35,7 @@ pub mod sqlite;
 pub mod staging;
 pub mod templates;
 pub mod trail;
+mod wishes;
 
 pub use callers::Callers;
 pub use changes::Changes;

@@ -17,14 +17,32 @@
 //! one finds a new connection. Does not do: run the server, keep a standby (`synchronous_commit` makes a commit wait for one
 //! that the server is told of).
 
+mod acts;
 mod audit;
+mod book;
+mod book_rows;
+mod chains;
+mod clearing;
+mod comparing;
+mod contents;
+mod erasing;
 mod errors;
 mod locks;
+mod log_rows;
+mod logs;
 mod migrations;
 mod outbox;
 mod pool;
+mod problems;
+mod record_checks;
+mod records;
+mod registering;
 mod rows;
+mod scopes;
+mod staging;
 mod step;
+mod submitting;
+mod templates;
 pub mod throwaway;
 
 use std::sync::Arc;
