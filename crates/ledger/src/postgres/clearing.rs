@@ -57,12 +57,12 @@ pub(super) async fn clear_some(step: &Step, limit: usize) -> Result<u64> {
 async fn clear_chunk(step: &Step, (log, scope): (u64, u64), limit: usize) -> Result<u64> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let statement = "WITH page AS MATERIALIZED (
-           SELECT kind, key, content FROM staged_rows WHERE log = $1 ORDER BY kind, key LIMIT $3),
+           SELECT ctid AS place, kind, key, content FROM staged_rows WHERE log = $1 ORDER BY kind, key LIMIT $3),
          contents AS (
-           DELETE FROM row_contents WHERE number IN (SELECT p.content FROM page p WHERE p.content IS NOT NULL
+           DELETE FROM row_contents WHERE number = ANY (ARRAY(SELECT p.content FROM page p WHERE p.content IS NOT NULL
              AND NOT EXISTS (SELECT 1 FROM record_versions v
-               WHERE v.scope = $2 AND v.kind = p.kind AND v.key = p.key AND v.content = p.content)))
-         DELETE FROM staged_rows s USING page p WHERE s.log = $1 AND s.kind = p.kind AND s.key = p.key";
+               WHERE v.scope = $2 AND v.kind = p.kind AND v.key = p.key AND v.content = p.content OFFSET 0))))
+         DELETE FROM staged_rows WHERE ctid = ANY (ARRAY(SELECT place FROM page))";
     let removed = step.execute(statement, &[&asked(log), &asked(scope), &limit]).await?;
     let update =
         "UPDATE summary_logs SET staged = CASE WHEN $2::bigint = 0 THEN 0 ELSE greatest(staged - $2, 0) END

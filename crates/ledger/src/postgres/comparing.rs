@@ -23,7 +23,9 @@ use crate::{LedgerError, Result};
 /// Commits of the scope that may come in between before the comparison is left for later.
 const ROUNDS_MAX: usize = 8;
 /// Keys that are named when rows are missing.
-const MISSING_MAX: u32 = 100;
+const MISSING_MAX: usize = 100;
+/// Versions that are looked at together when rows may be missing.
+const LOOKED_MAX: i64 = 10_000;
 /// In these states rows are compared.
 const STATES: [LogState; 2] = [LogState::Validating, LogState::Validated];
 
@@ -57,7 +59,7 @@ async fn compare_once(
         kinds.map(|(kind, _)| kind.as_str()).collect::<Vec<_>>()
     };
     for kind in kinds(RemovedRows::Tombstone) {
-        if end_missing(ledger, run, (kind, worked.head)).await? == Moved::Yes {
+        if end_missing(ledger, run, (kind, &worked)).await? == Moved::Yes {
             return Ok(None);
         }
     }
@@ -73,9 +75,10 @@ async fn compared(step: &Step, run: &Run, (worked, fatal): (&Worked, &[&str])) -
     let stats = stats_by_kind.values().copied().sum();
     let (mut missing, mut missing_keys) = (0, Vec::new());
     for kind in fatal {
-        missing += count_missing(step, worked, kind).await?;
-        let room = MISSING_MAX.saturating_sub(u32::try_from(missing_keys.len()).unwrap_or(u32::MAX));
-        missing_keys.extend(first_missing(step, worked, (kind, room)).await?);
+        let room = MISSING_MAX.saturating_sub(missing_keys.len());
+        let (count, first) = count_missing(step, worked, (kind, room)).await?;
+        missing += count;
+        missing_keys.extend(last_seen(step, worked, (kind, &first)).await?);
     }
     Ok(Some(Comparison { basis, stats, stats_by_kind, missing, missing_keys }))
 }
@@ -86,10 +89,14 @@ enum Moved {
     No,
 }
 
-/// A version of the record of a staged row: what it says after commit $2.
-const CURRENT: &str = "LEFT JOIN LATERAL (SELECT m.content FROM record_versions m
+/// The content of a row `s`, and what its record says after commit $2. Looked up row by row: a planner that does not know how long a
+/// page is would read whole tables for it.
+const CURRENT: &str = "LEFT JOIN LATERAL (SELECT r.hash, r.cells, r.outcome, r.reason, r.measure, r.erased_ms
+      FROM row_contents r WHERE r.number = s.content OFFSET 0) a ON true
+    LEFT JOIN LATERAL (SELECT m.content FROM record_versions m
       WHERE m.scope = $1 AND m.kind = s.kind AND m.key = s.key AND m.sequence <= $2 ORDER BY m.sequence DESC LIMIT 1) v ON true
-    LEFT JOIN row_contents b ON b.number = v.content";
+    LEFT JOIN LATERAL (SELECT r.hash, r.cells, r.outcome, r.reason, r.measure, r.erased_ms
+      FROM row_contents r WHERE r.number = v.content OFFSET 0) b ON true";
 
 /// Marks all staged rows as what they do to the records after a commit.
 async fn mark_again(ledger: &PostgresLedger, run: &Run, basis: u64) -> Result<Moved> {
@@ -121,7 +128,7 @@ async fn mark_page(step: &Step, run: &Run, (basis, after): (u64, &RecordKey)) ->
         "SELECT s.kind, s.key, s.change, a.hash AS staged_hash, b.hash AS current_hash
          FROM (SELECT kind, key, change, content FROM staged_rows WHERE log = $3 AND (kind, key) > ($4, $5)
                ORDER BY kind, key LIMIT $6) s
-         LEFT JOIN row_contents a ON a.number = s.content {CURRENT} ORDER BY s.kind, s.key"
+         {CURRENT} ORDER BY s.kind, s.key"
     );
     let limit = i64::try_from(CHUNK_MAX).map_err(LedgerError::damaged)?;
     let (scope, log) = (asked(worked.scope_number), asked(worked.log));
@@ -156,64 +163,99 @@ async fn mark_page(step: &Step, run: &Run, (basis, after): (u64, &RecordKey)) ->
 }
 
 /// Stages the end of records of a kind that have no row.
-async fn end_missing(ledger: &PostgresLedger, run: &Run, (kind, basis): (&str, u64)) -> Result<Moved> {
-    let mut after = Some(String::new());
+async fn end_missing(ledger: &PostgresLedger, run: &Run, (kind, worked): (&str, &Worked)) -> Result<Moved> {
+    let mut after = Some(Place::default());
     while let Some(from) = after {
-        let step = ledger.write().await?;
-        let done = stage_ends(&step, run, (kind, basis, &from)).await;
-        match step.end(done).await? {
-            Ends::HeadMoved => return Ok(Moved::Yes),
-            Ends::UpTo(last) => after = last,
+        let step = ledger.glance().await?;
+        let page = missing(&step, worked, (kind, &from)).await;
+        let page = step.end(page).await?;
+        for keys in page.keys.chunks(CHUNK_MAX) {
+            let step = ledger.write().await?;
+            let done = stage_ends(&step, run, (kind, worked.head, keys)).await;
+            if step.end(done).await? == Moved::Yes {
+                return Ok(Moved::Yes);
+            }
         }
+        after = page.last;
     }
     Ok(Moved::No)
 }
 
-enum Ends {
-    HeadMoved,
-    /// None: there are no more.
-    UpTo(Option<String>),
-}
-
-async fn stage_ends(step: &Step, run: &Run, (kind, basis, after): (&str, u64, &str)) -> Result<Ends> {
+/// What was seen to have no row has none, as long as the head is the same: only this run stages.
+async fn stage_ends(step: &Step, run: &Run, (kind, basis, keys): (&str, u64, &[String])) -> Result<Moved> {
     let worked = of_run(step, run, &STATES).await?;
     if worked.head != basis {
-        return Ok(Ends::HeadMoved);
+        return Ok(Moved::Yes);
     }
-    let insert = format!(
-        "INSERT INTO staged_rows (log, kind, key, change, sheet, sheet_row)
-         SELECT $3, v.kind, v.key, 'removed', '', 0 {MISSING} AND v.key > $5 ORDER BY v.key LIMIT $6 RETURNING key"
-    );
-    let limit = i64::try_from(CHUNK_MAX).map_err(LedgerError::damaged)?;
-    let (scope, log) = (asked(worked.scope_number), asked(worked.log));
-    let rows = step.query(&insert, &[&scope, &asked(basis), &log, &text(kind), &after, &limit]).await?;
-    let staged = i64::try_from(rows.len()).map_err(LedgerError::damaged)?;
+    let insert = "INSERT INTO staged_rows (log, kind, key, change, sheet, sheet_row)
+                  SELECT $1::bigint, $2::text, n.key, 'removed', '', 0 FROM UNNEST($3::text[]) AS n (key) ON CONFLICT DO NOTHING";
+    let staged = step.execute(insert, &[&asked(worked.log), &text(kind), &keys]).await?;
     let assignments = "compared = coalesce(compared, $5), staged = staged + $4";
-    change(step, &worked, assignments, &[&staged, &asked(worked.head)]).await?;
-    let last = all(&rows, |row| get::<String>(row, "key"))?.into_iter().max();
-    Ok(Ends::UpTo(last.filter(|_| rows.len() == CHUNK_MAX)))
+    change(step, &worked, assignments, &[&asked(staged), &asked(worked.head)]).await?;
+    Ok(Moved::No)
 }
 
-/// Records of a kind that are there and have no staged row.
-const MISSING: &str = "FROM record_versions v WHERE v.scope = $1 AND v.kind = $4 AND v.content IS NOT NULL
-    AND v.sequence = (SELECT max(m.sequence) FROM record_versions m
-                      WHERE m.scope = $1 AND m.kind = v.kind AND m.key = v.key AND m.sequence <= $2)
-    AND NOT EXISTS (SELECT 1 FROM staged_rows s WHERE s.log = $3::bigint AND s.kind = v.kind AND s.key = v.key)";
-
-async fn count_missing(step: &Step, worked: &Worked, kind: &str) -> Result<u64> {
-    let query = format!("SELECT count(*) AS count {MISSING}");
-    let (scope, head, log) = (asked(worked.scope_number), asked(worked.head), asked(worked.log));
-    get(&step.query_one(&query, &[&scope, &head, &log, &text(kind)]).await?, "count")
+/// A version: the key of its record and its number.
+#[derive(Debug, Clone, Default)]
+struct Place {
+    key: String,
+    sequence: i64,
 }
 
-async fn first_missing(step: &Step, worked: &Worked, (kind, limit): (&str, u32)) -> Result<Vec<MissingRow>> {
-    let query = format!(
-        "SELECT w.kind, w.key, w.sheet, w.sheet_row, l.id, c.committed_ms
-         FROM (SELECT v.kind, v.key, v.sheet, v.sheet_row, v.log {MISSING} ORDER BY v.key LIMIT $5) w
-         JOIN summary_logs l ON l.number = w.log JOIN record_commits c ON c.log = w.log ORDER BY w.key"
-    );
+/// Records that are there and have no staged row, among some versions.
+struct MissingPage {
+    keys: Vec<String>,
+    /// The last version that was looked at; none if there was none.
+    last: Option<Place>,
+}
+
+/// Looks at the versions of a kind after one of them, at most [`LOOKED_MAX`].
+async fn missing(step: &Step, worked: &Worked, (kind, after): (&str, &Place)) -> Result<MissingPage> {
+    let query = "WITH page AS MATERIALIZED (
+           SELECT v.key, v.sequence, v.content FROM record_versions v
+           WHERE v.scope = $1 AND v.kind = $4 AND (v.key, v.sequence) > ($5, $6) ORDER BY v.key, v.sequence LIMIT $7),
+         last AS (SELECT p.key, p.sequence FROM page p ORDER BY p.key DESC, p.sequence DESC LIMIT 1)
+         SELECT l.key, l.sequence, ARRAY(SELECT p.key FROM page p WHERE p.content IS NOT NULL
+           AND p.sequence = (SELECT max(m.sequence) FROM record_versions m
+                             WHERE m.scope = $1 AND m.kind = $4 AND m.key = p.key AND m.sequence <= $2)
+           AND NOT EXISTS (SELECT 1 FROM staged_rows s WHERE s.log = $3 AND s.kind = $4 AND s.key = p.key OFFSET 0)
+           ORDER BY p.key) AS missing FROM last l";
     let (scope, head, log) = (asked(worked.scope_number), asked(worked.head), asked(worked.log));
-    let rows = step.query(&query, &[&scope, &head, &log, &text(kind), &i64::from(limit)]).await?;
+    let values: super::step::Values<'_> =
+        &[&scope, &head, &log, &text(kind), &after.key, &after.sequence, &LOOKED_MAX];
+    let Some(row) = step.query_optional(query, values).await? else {
+        return Ok(MissingPage { keys: Vec::new(), last: None });
+    };
+    let last = Place { key: get(&row, "key")?, sequence: get(&row, "sequence")? };
+    Ok(MissingPage { keys: row.try_get("missing")?, last: Some(last) })
+}
+
+/// How many records of a kind have no row, and the first of them.
+async fn count_missing(
+    step: &Step,
+    worked: &Worked,
+    (kind, room): (&str, usize),
+) -> Result<(u64, Vec<String>)> {
+    let (mut count, mut first) = (0, Vec::new());
+    let mut after = Some(Place::default());
+    while let Some(from) = after {
+        let page = missing(step, worked, (kind, &from)).await?;
+        count += u64::try_from(page.keys.len()).unwrap_or(u64::MAX);
+        let left = room.saturating_sub(first.len());
+        first.extend(page.keys.into_iter().take(left));
+        after = page.last;
+    }
+    Ok((count, first))
+}
+
+/// Where and when records were last changed.
+async fn last_seen(step: &Step, worked: &Worked, (kind, keys): (&str, &[String])) -> Result<Vec<MissingRow>> {
+    let query = "SELECT $3::text AS kind, n.key, v.sheet, v.sheet_row, l.id, c.committed_ms FROM UNNEST($4::text[]) AS n (key)
+         JOIN LATERAL (SELECT m.sheet, m.sheet_row, m.log FROM record_versions m WHERE m.scope = $1 AND m.kind = $3
+                       AND m.key = n.key AND m.sequence <= $2 ORDER BY m.sequence DESC LIMIT 1) v ON true
+         JOIN summary_logs l ON l.number = v.log JOIN record_commits c ON c.log = v.log ORDER BY n.key COLLATE \"C\"";
+    let (scope, head) = (asked(worked.scope_number), asked(worked.head));
+    let rows = step.query(query, &[&scope, &head, &text(kind), &keys]).await?;
     all(&rows, |row| {
         Ok(MissingRow {
             key: key(row)?,
@@ -273,15 +315,14 @@ pub(super) async fn changes(step: &Step, page: &ChangesPage) -> Result<Vec<RowCh
         (Some((sequence, _)), _) => (
             format!(
                 "SELECT s.kind, s.key, s.change, s.sheet, s.sheet_row, {CONTENTS} FROM record_versions s
-                 LEFT JOIN row_contents a ON a.number = s.content {CURRENT}
-                 WHERE s.scope = $1 AND s.sequence = $2 + 1 AND s.log = $3 AND {FILTERS}"
+                 {CURRENT} WHERE s.scope = $1 AND s.sequence = $2 + 1 AND s.log = $3 AND {FILTERS}"
             ),
             sequence.saturating_sub(1),
         ),
         (None, Some(basis)) => (
             format!(
                 "SELECT s.kind, s.key, s.change, s.sheet, s.sheet_row, {CONTENTS} FROM staged_rows s
-                 LEFT JOIN row_contents a ON a.number = s.content {CURRENT} WHERE s.log = $3 AND {FILTERS}"
+                 {CURRENT} WHERE s.log = $3 AND {FILTERS}"
             ),
             basis,
         ),

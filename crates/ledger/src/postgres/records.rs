@@ -216,8 +216,9 @@ async fn append_chunk(
         "INSERT INTO record_versions (scope, kind, key, sequence, log, content, change, sheet, sheet_row)
          SELECT $1::bigint, s.kind, s.key, $2::bigint, s.log, s.content, s.change, s.sheet, s.sheet_row
          FROM UNNEST($4::text[], $5::text[], $6::text[], $7::bigint[]) AS w (kind, key, change, content)
-         JOIN staged_rows s ON s.log = $3 AND s.kind = w.kind AND s.key = w.key AND s.change = w.change
-           AND s.content IS NOT DISTINCT FROM w.content
+         JOIN LATERAL (SELECT t.log, t.kind, t.key, t.content, t.change, t.sheet, t.sheet_row FROM staged_rows t
+                       WHERE t.log = $3 AND t.kind = w.kind AND t.key = w.key OFFSET 0) s
+           ON s.change = w.change AND s.content IS NOT DISTINCT FROM w.content
          ON CONFLICT (scope, kind, key, sequence) DO NOTHING";
     let appended =
         step.execute(insert, &[&number, &sequence, &log, &kinds, &keys, &changes, &contents]).await?;

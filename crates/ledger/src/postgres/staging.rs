@@ -179,16 +179,18 @@ async fn stage(step: &Step, run: &Run, rows: &[StagedRow]) -> Result<Vec<Duplica
     Ok(duplicates)
 }
 
-/// What is staged under these keys, and what their records say at the head.
+/// What is staged under these keys, and what their records say at the head. Each is looked up by itself (`LATERAL`, `OFFSET 0`):
+/// joined, they would now and then make the server read whole tables for a chunk.
 async fn look_up(step: &Step, worked: &Worked, keys: &[RecordKey]) -> Result<BTreeMap<RecordKey, Known>> {
     let kinds: Vec<&str> = keys.iter().map(|key| key.kind.as_str()).collect();
     let names: Vec<&str> = keys.iter().map(|key| key.key.as_str()).collect();
     let query = "SELECT k.kind, k.key, s.sheet, s.sheet_row, v.content, r.hash
          FROM UNNEST($3::text[], $4::text[]) AS k (kind, key)
-         LEFT JOIN staged_rows s ON s.log = $5 AND s.kind = k.kind AND s.key = k.key
+         LEFT JOIN LATERAL (SELECT t.sheet, t.sheet_row FROM staged_rows t
+                            WHERE t.log = $5 AND t.kind = k.kind AND t.key = k.key OFFSET 0) s ON true
          LEFT JOIN LATERAL (SELECT m.content FROM record_versions m WHERE m.scope = $1 AND m.kind = k.kind AND m.key = k.key
                             AND m.sequence <= $2 ORDER BY m.sequence DESC LIMIT 1) v ON true
-         LEFT JOIN row_contents r ON r.number = v.content";
+         LEFT JOIN LATERAL (SELECT c.hash FROM row_contents c WHERE c.number = v.content OFFSET 0) r ON true";
     let (scope, head, log) = (asked(worked.scope_number), asked(worked.head), asked(worked.log));
     let rows = step.query(query, &[&scope, &head, &kinds, &names, &log]).await?;
     let found = all(&rows, |row| {
@@ -291,15 +293,17 @@ async fn undo_page(
 
 /// A page of what a commit wrote, with what was there before it and the number of the newest version.
 async fn versions_of(step: &Step, worked: &Worked, (sequence, after): (u64, &RecordKey)) -> Result<Vec<Row>> {
-    let query = "SELECT v.kind, v.key, b.sequence AS before, b.content, b.sheet, b.sheet_row, r.hash,
+    let query = "SELECT v.kind, v.key, CASE WHEN b.content IS NOT NULL THEN b.sequence END AS before,
+           b.content, b.sheet, b.sheet_row, r.hash,
            (SELECT max(n.sequence) FROM record_versions n
             WHERE n.scope = v.scope AND n.kind = v.kind AND n.key = v.key AND n.sequence <= $3) AS now
-         FROM record_versions v
-         LEFT JOIN record_versions b ON b.scope = v.scope AND b.kind = v.kind AND b.key = v.key AND b.content IS NOT NULL
-           AND b.sequence = (SELECT max(m.sequence) FROM record_versions m
-                             WHERE m.scope = v.scope AND m.kind = v.kind AND m.key = v.key AND m.sequence < $2)
-         LEFT JOIN row_contents r ON r.number = b.content
-         WHERE v.scope = $1 AND v.sequence = $2 AND (v.kind, v.key) > ($4, $5) ORDER BY v.kind, v.key LIMIT $6";
+         FROM (SELECT t.scope, t.kind, t.key FROM record_versions t
+               WHERE t.scope = $1 AND t.sequence = $2 AND (t.kind, t.key) > ($4, $5) ORDER BY t.kind, t.key LIMIT $6) v
+         LEFT JOIN LATERAL (SELECT m.sequence, m.content, m.sheet, m.sheet_row FROM record_versions m
+                            WHERE m.scope = v.scope AND m.kind = v.kind AND m.key = v.key AND m.sequence < $2
+                            ORDER BY m.sequence DESC LIMIT 1) b ON true
+         LEFT JOIN LATERAL (SELECT c.hash FROM row_contents c WHERE c.number = b.content OFFSET 0) r ON true
+         ORDER BY v.kind, v.key";
     let limit = i64::try_from(CHUNK_MAX).map_err(LedgerError::damaged)?;
     let (scope, head) = (asked(worked.scope_number), asked(worked.head));
     step.query(query, &[&scope, &asked(sequence), &head, &after.kind, &after.key, &limit]).await

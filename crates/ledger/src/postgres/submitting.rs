@@ -172,8 +172,9 @@ async fn withdraw_chunk(step: &Step, run: &Run, after: &RecordKey) -> Result<Opt
                    SELECT kind, key FROM staged_rows WHERE log = $1 AND (kind, key) > ($2, $3) AND change <> 'unchanged'
                    ORDER BY kind, key LIMIT $4),
                  gone AS (
-                   DELETE FROM record_versions v USING page p
-                   WHERE v.scope = $5 AND v.kind = p.kind AND v.key = p.key AND v.sequence = $6 AND v.log = $1 RETURNING 1)
+                   DELETE FROM record_versions WHERE ctid = ANY (ARRAY(SELECT v.ctid FROM page p
+                     JOIN LATERAL (SELECT t.ctid FROM record_versions t WHERE t.scope = $5 AND t.kind = p.kind AND t.key = p.key
+                                   AND t.sequence = $6 AND t.log = $1 OFFSET 0) v ON true)) RETURNING 1)
                  SELECT kind, key, (SELECT count(*) FROM gone) AS gone FROM page ORDER BY kind DESC, key DESC LIMIT 1";
     let (limit, above) = (asked(u64::try_from(CHUNK_MAX).unwrap_or(u64::MAX)), asked(worked.head + 1));
     let values: super::step::Values<'_> =
