@@ -17,15 +17,37 @@
 //! one finds a new connection. Does not do: run the server, keep a standby (`synchronous_commit` makes a commit wait for one
 //! that the server is told of).
 
+mod acts;
 mod audit;
+mod awaited;
+mod callers;
+mod changes;
+mod commit;
+mod companies;
+mod contents;
+mod documents;
 mod errors;
+mod facts;
+mod forgotten;
+mod history;
+mod inbox;
+mod keys;
 mod locks;
 mod migrations;
+mod needs;
+mod operations;
 mod outbox;
 mod pool;
+mod pruning;
+mod publications;
 mod rows;
+mod saves;
+mod sessions;
+mod shares;
+mod snapshots;
 mod step;
 pub mod throwaway;
+mod trail;
 
 use std::sync::Arc;
 
@@ -41,6 +63,8 @@ use step::{Purpose, Step};
 pub struct PostgresLedger {
     pool: Pool,
     shared: Arc<Shared>,
+    /// Holds the database of [`throwaway::Database::into_ledger`] until the ledger goes.
+    _database: Option<Arc<throwaway::Database>>,
 }
 
 /// What every step may look at.
@@ -70,7 +94,7 @@ impl PostgresLedger {
             guards: options.guards,
             on_trouble: options.on_trouble,
         };
-        Ok(Self { pool, shared: Arc::new(shared) })
+        Ok(Self { pool, shared: Arc::new(shared), _database: None })
     }
 
     /// Begins a step that changes something.
