@@ -1,5 +1,7 @@
 //! What is PostgreSQL's own: its schema, many writers at once, broken connections, restarts.
 
+mod breaking;
+mod racing;
 mod schema;
 
 mod contract {
