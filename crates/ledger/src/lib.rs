@@ -12,6 +12,8 @@
 //!
 //! Does not do: bytes (the vault), network, waiting for people.
 
+mod adapting;
+mod callback_text;
 pub mod callers;
 pub mod changes;
 pub mod contract;

@@ -124,7 +124,7 @@ CREATE TABLE keys (
     retired_ms             BIGINT,
     retired_why            TEXT COLLATE "C",
     saves_received         BIGINT NOT NULL DEFAULT 0,
-    last_received_final    BOOLEAN,
+    last_received_final    BIGINT,
     -- The newest final save and the newest checkpoint: what the order guard compares with.
     final_inbox            BIGINT,
     final_saved_ms         BIGINT,

@@ -7,8 +7,8 @@
 
 use jiff::Timestamp;
 use model::audit::{Entry, hash_of};
-use model::trail::{ANCHOR, Anchor, AnchoredHead, chain_of, chain_of_organisation};
-use model::{CompanyId, Digest, DocumentId, OrganisationId, Scope};
+use model::trail::{ANCHOR, Anchor, AnchoredHead, chain_of};
+use model::{CompanyId, Digest, DocumentId, Scope};
 use serde_json::Value;
 use tokio_postgres::Row;
 
@@ -204,17 +204,6 @@ pub(super) async fn append_company_act(step: &Step, act: &CompanyAct<'_>) -> Res
         Some(company) => append_to_company(step, company, who, what).await.map(drop),
         None => append_to_chain(step, INSTALLATION, who, what).await.map(drop),
     }
-}
-
-/// Writes an act down in the chain of an organisation, which may not be known to us by more than its id.
-pub(super) async fn append_organisation_act(
-    step: &Step,
-    organisation: &OrganisationId,
-    who: (Actor<'_>, Timestamp),
-    (action, details): (&str, &Value),
-) -> Result<()> {
-    let what = (action, details.to_string());
-    append_to_chain(step, &chain_of_organisation(organisation), who, what).await.map(drop)
 }
 
 async fn append_to_company(

@@ -5,11 +5,11 @@
 //!
 //! 1. a new name (an unknown key, say), by [`name`],
 //! 2. documents, in the order of their ids ([`document`]); a step that needs many takes those that are free (`SKIP LOCKED`),
-//! 3. scopes of records and their summary logs ([`scope`]),
+//! 3. scopes of records and their summary logs ([`super::log_rows`]),
 //! 4. blobs, by naming them,
 //! 5. companies ([`company`]), for their limits and their audit chain,
 //! 6. what companies use, by the triggers,
-//! 7. chains of neither ([`chain`]): the installation, organisations, scopes,
+//! 7. the numbers of mentions, then chains of neither ([`chain`]): the installation, organisations, scopes,
 //! 8. what others are told of one document or scope ([`stream`]).
 //!
 //! A new document is nobody else's before it is committed, so adding it after its company was locked breaks no order. The
@@ -18,9 +18,9 @@
 //!
 //! Should two steps wait for each other all the same, the server ends one of them after a second: `Busy`, nothing done.
 
-use model::{CompanyId, DocumentId};
+use model::{CompanyId, DocumentId, EditorKey, InboxNumber};
 
-use super::rows::{Stored, asked};
+use super::rows::Stored;
 use super::step::Step;
 use crate::{LedgerError, Result};
 
@@ -33,6 +33,8 @@ pub(super) enum Kind {
     Stream,
     /// Who is told.
     Webhooks,
+    /// The numbers of mentions.
+    Mentions,
 }
 
 impl Kind {
@@ -41,6 +43,7 @@ impl Kind {
             Self::Name => 0x53_47_01,
             Self::Stream => 0x53_47_02,
             Self::Webhooks => 0x53_47_03,
+            Self::Mentions => 0x53_47_04,
         }
     }
 }
@@ -55,15 +58,36 @@ pub(super) async fn known_document(step: &Step, id: &DocumentId) -> Result<()> {
     if document(step, id).await? { Ok(()) } else { Err(LedgerError::not_found(format!("document `{id}`"))) }
 }
 
+/// Locks the document of a key. None: nobody knows such a key.
+pub(super) async fn document_of_key(step: &Step, key: &EditorKey) -> Result<Option<DocumentId>> {
+    let query = "SELECT d.id FROM documents d WHERE d.id = (SELECT k.document FROM keys k WHERE k.key = $1)
+                 FOR NO KEY UPDATE OF d";
+    let row = step.query_optional(query, &[&key.as_str()]).await?;
+    row.map(|row| super::rows::get(&row, "id")).transpose()
+}
+
+/// Locks the document of a callback, or the callback itself if it belongs to none.
+pub(super) async fn callback(step: &Step, number: InboxNumber) -> Result<()> {
+    let query =
+        "SELECT d.id FROM documents d WHERE d.id = (SELECT i.document FROM inbox i WHERE i.number = $1)
+                 FOR NO KEY UPDATE OF d";
+    if !step.exists(query, &[&Stored(number)]).await? {
+        let query = "SELECT 1 FROM inbox WHERE number = $1 FOR NO KEY UPDATE";
+        step.exists(query, &[&Stored(number)]).await?;
+    }
+    Ok(())
+}
+
 /// Locks a company. False: there is none.
 pub(super) async fn company(step: &Step, id: &CompanyId) -> Result<bool> {
     step.exists("SELECT 1 FROM companies WHERE id = $1 FOR NO KEY UPDATE", &[&id.as_str()]).await
 }
 
-/// Locks a scope of records by its number.
-pub(super) async fn scope(step: &Step, number: u64) -> Result<()> {
-    let query = "SELECT 1 FROM record_scopes WHERE number = $1 FOR NO KEY UPDATE";
-    step.query_one(query, &[&asked(number)]).await.map(drop)
+/// Locks the company of a document.
+pub(super) async fn company_of(step: &Step, document: &DocumentId) -> Result<()> {
+    let query = "SELECT 1 FROM companies c WHERE c.id = (SELECT d.company FROM documents d WHERE d.id = $1)
+                 FOR NO KEY UPDATE OF c";
+    step.query_one(query, &[&document.as_str()]).await.map(drop)
 }
 
 /// Locks the end of a chain that is in no row of a document or company, and says where it is: its length and last hash.

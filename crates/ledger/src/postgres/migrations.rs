@@ -34,6 +34,11 @@ const MIGRATIONS: &[(&str, &str)] = migrations![
 /// The lock of whoever migrates: the letters SGMG.
 const LOCK: i64 = 0x53_47_4d_47;
 
+/// The number of the schema that this program knows.
+pub(super) const fn newest() -> usize {
+    MIGRATIONS.len()
+}
+
 pub(super) async fn migrate(pool: &Pool) -> Result<()> {
     let connection = pool.get().await.map_err(no_connection)?;
     if done(&connection).await? == MIGRATIONS.len() {

@@ -21,29 +21,48 @@ mod acts;
 mod audit;
 mod book;
 mod book_rows;
+mod callers;
 mod chains;
+mod changes;
 mod clearing;
+mod commit;
+mod companies;
 mod comparing;
 mod contents;
+mod documents;
 mod erasing;
 mod errors;
+mod facts;
+mod forgotten;
+mod history;
+mod inbox;
+mod keys;
 mod locks;
 mod log_rows;
 mod logs;
 mod migrations;
+mod needs;
+mod operations;
 mod outbox;
 mod pool;
 mod problems;
+mod pruning;
+mod publications;
 mod record_checks;
 mod records;
 mod registering;
 mod rows;
+mod saves;
 mod scopes;
+mod sessions;
+mod shares;
+mod snapshots;
 mod staging;
 mod step;
 mod submitting;
 mod templates;
 pub mod throwaway;
+mod trail;
 
 use std::sync::Arc;
 
@@ -59,6 +78,8 @@ use step::{Purpose, Step};
 pub struct PostgresLedger {
     pool: Pool,
     shared: Arc<Shared>,
+    /// Holds the database of [`throwaway::Database::into_ledger`] until the ledger goes.
+    _database: Option<Arc<throwaway::Database>>,
 }
 
 /// What every step may look at.
@@ -88,7 +109,7 @@ impl PostgresLedger {
             guards: options.guards,
             on_trouble: options.on_trouble,
         };
-        Ok(Self { pool, shared: Arc::new(shared) })
+        Ok(Self { pool, shared: Arc::new(shared), _database: None })
     }
 
     /// Begins a step that changes something.

@@ -151,7 +151,7 @@ async fn tell(
     locks::stream(step, &entry.chain).await?;
     step.execute(
         "INSERT INTO outbox (target, id, document, event, payload, created_ms, since_ms, next_ms, state)
-         SELECT w.target, $2, $3, w.event, $4, $5, $5, $5, CASE WHEN EXISTS (SELECT 1 FROM outbox o
+         SELECT w.target, $2::text, $3::text, w.event, $4::text, $5::bigint, $5::bigint, $5::bigint, CASE WHEN EXISTS (SELECT 1 FROM outbox o
            WHERE o.target = w.target AND o.document = $3 AND o.state IN ('due', 'behind')) THEN 'behind' ELSE 'due' END
          FROM webhook_events w WHERE w.event = $1",
         &[&event.as_str(), &id, &entry.chain, &payload, &ms(entry.at)],

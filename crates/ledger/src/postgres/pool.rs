@@ -88,13 +88,14 @@ pub(super) fn open(options: &Options) -> Result<Pool> {
         .map_err(unavailable)
 }
 
-/// The settings go with the call for the connection, so that there is no connection without them.
+/// The settings go with the call for the connection, so that there is no connection without them. Statements are short: compiling
+/// one (`jit`) takes longer than running it.
 fn config(options: &Options) -> Result<tokio_postgres::Config> {
     let mut config = tokio_postgres::Config::from_str(&options.url).map_err(unavailable)?;
     let given = config.get_options().unwrap_or_default().to_owned();
     let ours = format!(
         "{given} -c lock_timeout={} -c statement_timeout={} -c idle_in_transaction_session_timeout={} \
-         -c synchronous_commit=on -c default_transaction_isolation=read\\ committed",
+         -c synchronous_commit=on -c jit=off -c default_transaction_isolation=read\\ committed",
         options.wait_max.as_millis(),
         options.statement_max.as_millis(),
         options.statement_max.as_millis(),

@@ -56,6 +56,7 @@ read_through! {
     Date: &str, |text| model::scopes::day(text).map_err(refused);
     u64: i64, |number| Ok(u64::try_from(number)?);
     u32: i64, |number| Ok(u32::try_from(number)?);
+    u8: i64, |number| Ok(u8::try_from(number)?);
     i64: i64, Ok;
     bool: bool, Ok;
     String: &str, |text| Ok(text.to_owned());

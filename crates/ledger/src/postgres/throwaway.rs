@@ -190,6 +190,12 @@ impl Database {
         PostgresLedger::open(&Options::new(crate::contract::environment(), self.url())).await
     }
 
+    /// A ledger that takes the database with it when it goes.
+    pub async fn into_ledger(self) -> Result<std::sync::Arc<PostgresLedger>> {
+        let ledger = self.ledger().await?;
+        Ok(std::sync::Arc::new(PostgresLedger { _database: Some(std::sync::Arc::new(self)), ..ledger }))
+    }
+
     /// Runs statements beside the ledger, as somebody who tampers would.
     pub async fn execute(&self, text: &str) -> Result<()> {
         execute(&self.url(), text).await
