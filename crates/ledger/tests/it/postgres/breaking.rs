@@ -1,7 +1,6 @@
 //! Connections that break, a server that restarts, texts that PostgreSQL does not like.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ledger::contract::{Desk, environment};
@@ -14,7 +13,7 @@ use model::saves::SaveKind;
 
 /// Repeats a step until the ledger can do it, as a caller would that was told to try again.
 async fn insistently<T, F: Future<Output = Result<T>>>(step: impl Fn() -> F) -> T {
-    for _ in 0..400 {
+    for _ in 0..2000 {
         match step().await {
             Err(LedgerError::Busy | LedgerError::Unavailable { .. }) => {
                 // waits on purpose: a server that restarts needs a moment.
@@ -23,7 +22,7 @@ async fn insistently<T, F: Future<Output = Result<T>>>(step: impl Fn() -> F) -> 
             done => return done.unwrap(),
         }
     }
-    panic!("the ledger did not come back");
+    panic!("the ledger did not come back: {:?}", step().await.err());
 }
 
 async fn save(desk: &Desk, callback: &Callback, bytes: &[u8]) -> Committed {
@@ -38,21 +37,19 @@ async fn save(desk: &Desk, callback: &Callback, bytes: &[u8]) -> Committed {
     insistently(|| desk.ledger.commit_save(&save)).await
 }
 
-/// Something that disturbs the work of others, again and again, until it is told to stop.
-fn disturb<F: Future<Output = ()> + Send>(
-    times_apart: Duration,
-    disturbance: impl Fn() -> F + Send + 'static,
-) -> (Arc<AtomicBool>, tokio::task::JoinHandle<()>) {
-    let is_over = Arc::new(AtomicBool::new(false));
-    let watched = Arc::clone(&is_over);
-    let disturbing = tokio::spawn(async move {
-        while !watched.load(Ordering::Relaxed) {
-            disturbance().await;
-            // waits on purpose: so that some work is done in between.
-            tokio::time::sleep(times_apart).await;
-        }
-    });
-    (is_over, disturbing)
+/// Work that is disturbed once, each time at another moment of it. What is repeated then is left in peace, so that it ends
+/// however slow the machine is.
+async fn disturbed<T>(
+    work: impl Future<Output = T>,
+    (round, step): (u32, Duration),
+    disturbance: impl Future<Output = ()>,
+) -> T {
+    let disturbing = async {
+        // waits on purpose: to come somewhere in the middle.
+        tokio::time::sleep(step * (round % 12)).await;
+        disturbance.await;
+    };
+    tokio::join!(work, disturbing).0
 }
 
 async fn every_save_is_kept_once(desk: &Desk, saves: usize) {
@@ -64,44 +61,35 @@ async fn every_save_is_kept_once(desk: &Desk, saves: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_that_break_lose_nothing_and_do_nothing_twice() {
-    let database = Arc::new(Server::shared().await.unwrap().database().await.unwrap());
+    let database = Server::shared().await.unwrap().database().await.unwrap();
     let desk = Desk::new(Arc::new(database.ledger().await.unwrap())).await;
     let document = desk.document("12345").await;
     let key = desk.key(&document.id).await;
-    let cutting = Arc::clone(&database);
-    let (is_over, disturbing) = disturb(Duration::from_millis(15), move || {
-        let database = Arc::clone(&cutting);
-        async move { database.cut().await.unwrap() }
-    });
 
     for round in 0..60 {
         let bytes = format!("round {round}");
-        save(&desk, &desk.callback(&key, 6, &bytes), bytes.as_bytes()).await;
+        let callback = desk.callback(&key, 6, &bytes);
+        let cut = async { database.cut().await.unwrap() };
+        disturbed(save(&desk, &callback, bytes.as_bytes()), (round, Duration::from_millis(3)), cut).await;
     }
 
-    is_over.store(true, Ordering::Relaxed);
-    disturbing.await.unwrap();
     every_save_is_kept_once(&desk, 60).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_said_not_to_have_happened_did_not_happen() {
-    let database = Arc::new(Server::shared().await.unwrap().database().await.unwrap());
+    let database = Server::shared().await.unwrap().database().await.unwrap();
     let desk = Desk::new(Arc::new(database.ledger().await.unwrap())).await;
-    let cutting = Arc::clone(&database);
-    let (is_over, disturbing) = disturb(Duration::from_millis(7), move || {
-        let database = Arc::clone(&cutting);
-        async move { database.cut().await.unwrap() }
-    });
 
     let mut outcomes = Vec::new();
     for round in 0..80 {
         let new = desk.new_document(&format!("d{round}"), b"base");
-        outcomes.push((new.id.clone(), desk.ledger.create_document(&new).await.is_ok()));
+        let cut = async { database.cut().await.unwrap() };
+        let created = desk.ledger.create_document(&new);
+        let created = disturbed(created, (round, Duration::from_millis(2)), cut).await;
+        outcomes.push((new.id.clone(), created.is_ok()));
     }
 
-    is_over.store(true, Ordering::Relaxed);
-    disturbing.await.unwrap();
     for (id, was_done) in outcomes {
         let found = insistently(|| desk.ledger.document(&id)).await;
         assert_eq!(found.is_some(), was_done, "{id}");
@@ -116,20 +104,22 @@ async fn a_server_that_crashes_and_starts_again_has_all_that_was_answered() {
     let desk = Desk::new(Arc::new(database.ledger().await.unwrap())).await;
     let document = desk.document("12345").await;
     let key = desk.key(&document.id).await;
-    let crashing = server.clone();
-    let (is_over, disturbing) = disturb(Duration::from_millis(400), move || {
-        let server = crashing.clone();
-        async move { tokio::task::spawn_blocking(move || server.restart()).await.unwrap().unwrap() }
-    });
 
-    for round in 0..40 {
-        let bytes = format!("round {round}");
-        save(&desk, &desk.callback(&key, 6, &bytes), bytes.as_bytes()).await;
+    for round in 0..3 {
+        let crash = async {
+            let server = server.clone();
+            tokio::task::spawn_blocking(move || server.restart()).await.unwrap().unwrap();
+        };
+        let saving = async {
+            for part in 0..6 {
+                let bytes = format!("round {round}, {part}");
+                save(&desk, &desk.callback(&key, 6, &bytes), bytes.as_bytes()).await;
+            }
+        };
+        disturbed(saving, (round, Duration::from_millis(40)), crash).await;
     }
 
-    is_over.store(true, Ordering::Relaxed);
-    disturbing.await.unwrap();
-    every_save_is_kept_once(&desk, 40).await;
+    every_save_is_kept_once(&desk, 18).await;
 }
 
 async fn impatient(database: &Database) -> Arc<dyn Ledger> {
