@@ -4,6 +4,7 @@ mod at_once;
 mod breaking;
 mod racing;
 mod schema;
+mod submissions;
 
 mod contract {
     use std::sync::Arc;
