@@ -7,7 +7,7 @@ use anyhow::bail;
 use crate::shell::{exists, run};
 
 /// A program the tests start, and the package that has it.
-const NEEDED: [(&str, &str); 5] = [
+const NEEDED: [(&str, &str); 7] = [
     ("chromium", "chromium"),
     ("chromedriver", "chromium-driver"),
     // Two of the example applications.
@@ -15,6 +15,9 @@ const NEEDED: [(&str, &str); 5] = [
     ("python3", "python3"),
     // Each test starts its own.
     ("redis-server", "redis-server"),
+    // The vault on SFTP is tested against a real server; its keys are made by the client's tools.
+    ("/usr/sbin/sshd", "openssh-server"),
+    ("ssh-keygen", "openssh-client"),
 ];
 
 /// What stands beside us in `bench check`, and the package that has it. Without it its column stays empty.
@@ -35,7 +38,10 @@ fn missing(needed: &[(&str, &'static str)]) -> Vec<&'static str> {
 
 /// Installs what is missing; without root it says the line that does.
 pub(crate) fn ensure() -> anyhow::Result<()> {
-    let missing = missing(&NEEDED);
+    let mut missing = missing(&NEEDED);
+    if !has_venv() {
+        missing.push("python3-venv");
+    }
     if missing.is_empty() {
         return Ok(());
     }
@@ -50,6 +56,14 @@ pub(crate) fn ensure() -> anyhow::Result<()> {
         bail!("the tests need these Debian packages, and there is no apt-get here: {packages}");
     }
     install(&missing)
+}
+
+/// The S3 server of the tests lives in a Python environment of its own (`test-stores`), and Debian has that apart.
+fn has_venv() -> bool {
+    Command::new("python3")
+        .args(["-c", "import ensurepip, venv"])
+        .output()
+        .is_ok_and(|output| output.status.success())
 }
 
 fn install(packages: &[&str]) -> anyhow::Result<()> {

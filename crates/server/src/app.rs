@@ -14,13 +14,16 @@ use signals::Signals;
 use signals::local::LocalSignals;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
+use vault::depot::{Depot, Room};
 use vault::local::LocalVault;
 use vault::local::tree::LocalTree;
-use vault::{Spool, Tree, Vault};
+use vault::s3::S3Vault;
+use vault::s3::tree::S3Tree;
+use vault::{Spool, Tree, Vault, VaultError, s3, sftp};
 
 use crate::callers::HostKeys;
 use crate::clock::{Clock, Random, SystemClock, SystemRandom};
-use crate::config::Config;
+use crate::config::{Config, StoreKind, Stores};
 use crate::draining::Drains;
 use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
@@ -36,6 +39,8 @@ use crate::watching::Rooms;
 
 /// The embedded ledger, in the data folder.
 const LEDGER: &str = "ledger.sqlite";
+/// Where blobs wait for a far vault.
+const DEPOT: &str = "depot";
 
 /// Everything a flow may use.
 pub struct App {
@@ -55,6 +60,8 @@ pub struct App {
     pub tokens: Arc<Tokens>,
     /// The keys of the host application.
     pub(crate) host_keys: HostKeys,
+    /// What waits for a far vault, if there is one; the vault above goes through it.
+    pub depot: Option<Arc<Depot>>,
     /// Bytes on their way.
     pub spool: Spool,
     /// What room there is.
@@ -122,6 +129,8 @@ pub struct Parts {
     pub signals: Arc<dyn Signals>,
     /// The other side.
     pub editor: Arc<dyn DocumentServer>,
+    /// What waits for a far vault, if there is one; the vault above goes through it.
+    pub depot: Option<Arc<Depot>>,
     /// Bytes on their way.
     pub spool: Spool,
     /// What room there is.
@@ -139,6 +148,65 @@ enum Purpose {
     Serve,
     Inspect,
     Restore,
+}
+
+/// What is needed to open the stores.
+struct OpeningStores<'a> {
+    stores: &'a Stores,
+    data: &'a Path,
+    guards: Guards,
+    purpose: Purpose,
+    spool: &'a Spool,
+}
+
+type OpenStores = (Arc<dyn Vault>, Arc<dyn Tree>, Option<Arc<Depot>>);
+
+impl OpeningStores<'_> {
+    fn open(&self) -> Result<OpenStores, VaultError> {
+        let sftp = self.sftp()?;
+        let vault = self.vault(self.stores.vault, sftp.as_ref())?;
+        let tree: Arc<dyn Tree> = match (self.stores.tree, &self.stores.s3, &sftp) {
+            (StoreKind::S3, Some(s3), _) => {
+                Arc::new(S3Tree::open(&below(s3, "published/"), self.spool.clone())?)
+            }
+            (StoreKind::Sftp, _, Some(sftp)) => Arc::new(sftp.tree()),
+            _ => Arc::new(LocalTree::open(&self.data.join("published"), &self.guards)?),
+        };
+        // What once waited for a far vault is read and delivered, wherever bytes are kept now.
+        if self.stores.vault == StoreKind::Local && !self.data.join(DEPOT).exists() {
+            return Ok((vault, tree, None));
+        }
+        let room = if self.stores.vault == StoreKind::Local { Room::None } else { self.stores.depot };
+        let near = Arc::new(self.local(DEPOT)?);
+        let depot = Arc::new(Depot::before(vault, near, (self.spool.clone(), room)));
+        Ok((Arc::clone(&depot) as Arc<dyn Vault>, tree, Some(depot)))
+    }
+
+    fn sftp(&self) -> Result<Option<sftp::Store>, VaultError> {
+        let is_used = self.stores.vault == StoreKind::Sftp || self.stores.tree == StoreKind::Sftp;
+        let settings = self.stores.sftp.as_ref().filter(|_| is_used);
+        settings.map(|settings| sftp::Store::open(settings.clone(), &self.guards)).transpose()
+    }
+
+    fn vault(&self, kind: StoreKind, sftp: Option<&sftp::Store>) -> Result<Arc<dyn Vault>, VaultError> {
+        Ok(match (kind, &self.stores.s3, sftp) {
+            (StoreKind::S3, Some(s3), _) => Arc::new(S3Vault::open(&below(s3, "vault/"))?),
+            (StoreKind::Sftp, _, Some(sftp)) => Arc::new(sftp.vault()),
+            _ => Arc::new(self.local("vault")?),
+        })
+    }
+
+    fn local(&self, folder: &str) -> Result<LocalVault, VaultError> {
+        let vault = LocalVault::open(&self.data.join(folder), &self.guards)?;
+        if self.purpose == Purpose::Serve {
+            vault.clean()?;
+        }
+        Ok(vault)
+    }
+}
+
+fn below(settings: &s3::Settings, folder: &str) -> s3::Settings {
+    s3::Settings { prefix: format!("{}{folder}", settings.prefix), ..settings.clone() }
 }
 
 /// Keeps a second service out of a data folder. Goes with the process, however that ends.
@@ -240,6 +308,20 @@ impl App {
         Ok(Arc::new(LocalVault::open(folder, &Guards::ALL)?))
     }
 
+    /// A vault that the configuration names and that is not the one in use.
+    pub(crate) fn other_vault(&self, kind: StoreKind) -> Result<Arc<dyn Vault>, VaultError> {
+        let stores = Stores { vault: kind, tree: kind, ..self.config.stores.clone() };
+        let data = &self.config.server.data;
+        let opening = OpeningStores {
+            stores: &stores,
+            data,
+            guards: self.guards,
+            purpose: Purpose::Inspect,
+            spool: &self.spool,
+        };
+        opening.vault(kind, opening.sftp()?.as_ref())
+    }
+
     /// The embedded engine on a folder that is being restored, for the one process that does so.
     pub(crate) fn restoring(config: Config, guards: Guards) -> Result<Self, StartError> {
         Self::open(config, guards, Purpose::Restore)
@@ -257,12 +339,12 @@ impl App {
             return Err(StartError::HalfRestored { folder });
         }
         let vault_failed = |cause| StartError::Vault { folder: folder.clone(), cause };
-        let vault = LocalVault::open(&data.join("vault"), &guards).map_err(vault_failed)?;
-        let tree = LocalTree::open(&data.join("published"), &guards).map_err(vault_failed)?;
         let spool = Spool::open(&data.join("spool")).map_err(vault_failed)?;
         if purpose == Purpose::Serve {
-            vault.clean().and_then(|()| spool.clean()).map_err(vault_failed)?;
+            spool.clean().map_err(vault_failed)?;
         }
+        let opening = OpeningStores { stores: &config.stores, data: &data, guards, purpose, spool: &spool };
+        let (vault, tree, depot) = opening.open().map_err(vault_failed)?;
         let on_trouble = || telemetry::storage_failed("ledger");
         let options = Options { guards, on_trouble, ..Options::new(config.server.environment.clone()) };
         let ledger = SqliteLedger::open(&data.join(LEDGER), &options)
@@ -276,8 +358,9 @@ impl App {
         Self::from_parts(Parts {
             config,
             ledger: Arc::new(ledger),
-            vault: Arc::new(Metered(Arc::new(vault))),
-            tree: Arc::new(tree),
+            vault: Arc::new(Metered(vault)),
+            tree,
+            depot,
             signals,
             editor: Arc::new(editor),
             spool,
@@ -327,6 +410,7 @@ impl App {
             ledger: parts.ledger,
             vault: parts.vault,
             tree: parts.tree,
+            depot: parts.depot,
             signals: parts.signals,
             editor: parts.editor,
             spool: parts.spool,

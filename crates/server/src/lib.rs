@@ -14,6 +14,7 @@ pub mod clock;
 pub mod comparing;
 pub mod config;
 mod console;
+mod delivering;
 pub mod draining;
 pub mod editors;
 pub mod forgotten_files;

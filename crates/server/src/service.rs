@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{App, FolderLock, StartError};
 use crate::config::Config;
 use crate::http::{Listening, listen, router};
-use crate::{announcing, callers, recovering, room, submitting, telemetry, watching};
+use crate::{announcing, callers, delivering, recovering, room, submitting, telemetry, watching};
 
 /// A running service.
 pub struct Service {
@@ -70,6 +70,7 @@ impl Service {
             tokio::spawn(announcing::run(Arc::clone(&app), stop.clone())),
             tokio::spawn(submitting::look_after(Arc::clone(&app), stop.clone())),
             tokio::spawn(room::follow(Arc::clone(&app), stop.clone())),
+            tokio::spawn(delivering::follow(Arc::clone(&app), stop.clone())),
         ];
         tracing::info!(address = %listening.address, "saveguard listens");
         Ok(Self { app, listening, background, stop, _lock: lock })

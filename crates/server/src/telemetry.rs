@@ -35,6 +35,9 @@ const LANE_TASKS: &str = "saveguard_lane_tasks";
 const LANE_OLDEST: &str = "saveguard_lane_oldest_seconds";
 const STATE: &str = "saveguard_ledger_rows";
 const DRAINS: &str = "saveguard_drains_total";
+const DEPOT_BLOBS: &str = "saveguard_depot_blobs";
+const DEPOT_BYTES: &str = "saveguard_depot_bytes";
+const DEPOT_OLDEST: &str = "saveguard_depot_oldest_seconds";
 const DISK_FREE: &str = "saveguard_disk_free_bytes";
 const DISK_TOTAL: &str = "saveguard_disk_total_bytes";
 const DISK_LEVEL: &str = "saveguard_disk_level";
@@ -110,6 +113,9 @@ fn describe() {
     describe_gauge!(DISK_FREE, "Free bytes on the disk of the data folder");
     describe_gauge!(DISK_TOTAL, "All bytes of the disk of the data folder");
     describe_gauge!(DISK_LEVEL, "0 plenty of room, 1 low, 2 uploads refused, 3 saves put off");
+    describe_gauge!(DEPOT_BLOBS, "Blobs that wait on the local disk for the far vault");
+    describe_gauge!(DEPOT_BYTES, "Their bytes");
+    describe_gauge!(DEPOT_OLDEST, "How long the oldest of them has been waiting");
     describe_counter!(WEBHOOKS, "Calls of webhooks by what came of them");
     describe_counter!(STORAGE_ERRORS, "Calls of a store that failed");
     describe_counter!(SERVER_ERRORS, "Commands to the Document Server that failed");
@@ -160,10 +166,13 @@ const COUNTED: [(&str, &str, &[&str]); 9] = [
 ];
 
 /// Kinds of things a person should look at.
-const ALERT_KINDS: [&str; 16] = [
+const ALERT_KINDS: [&str; 19] = [
     "clock-skew",
     "conflict",
     "content-vanished",
+    "depot-damaged",
+    "depot-full",
+    "depot-used",
     "disk-exhausted",
     "disk-low",
     "disk-saves-only",
@@ -391,6 +400,16 @@ pub fn set_room(room: Option<model::disk::Room>, space: model::disk::Space) {
         set(DISK_FREE, room.free_bytes);
         set(DISK_TOTAL, room.total_bytes);
     }
+}
+
+/// What waits for the far vault.
+pub fn set_depot(fill: vault::depot::Fill, now: jiff::Timestamp) {
+    #[allow(clippy::cast_precision_loss, reason = "gauges are floats")]
+    let set = |name: &'static str, value: u64| gauge!(name).set(value as f64);
+    set(DEPOT_BLOBS, fill.blobs);
+    set(DEPOT_BYTES, fill.bytes);
+    let oldest = fill.oldest.map_or(0, |oldest| now.duration_since(oldest).as_secs());
+    set(DEPOT_OLDEST, u64::try_from(oldest).unwrap_or(0));
 }
 
 /// Forgotten files that wait.

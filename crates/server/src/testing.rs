@@ -99,6 +99,7 @@ impl Workbench {
             )),
             vault: Arc::new(FaultyVault::new(Arc::new(self.vault.clone()), Arc::clone(faults))),
             tree: Arc::new(FaultyTree::new(Arc::new(self.tree.clone()), Arc::clone(faults))),
+            depot: None,
             signals: Arc::new(LocalSignals::default()),
             editor: Arc::new(FaultyEditor { inner: self.editor.clone(), faults: Arc::clone(faults) }),
             spool: Spool::open(&self.folder.path().join("spool")).unwrap(),

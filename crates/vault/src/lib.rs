@@ -2,17 +2,21 @@
 //!
 //! Two ports. [`Vault`] keeps blobs: a blob is written in full and durable before it has a name, it never changes, and
 //! storing it again is harmless. [`Tree`] shows the head of each document under a readable name: a projection, never
-//! the truth. Adapters stand beside the ports: [`local`] (a folder), [`memory`] (tests); [`contract`] is what each must
-//! pass, [`faulty`] makes the n-th call fail.
+//! the truth. Adapters stand beside the ports: [`local`] (a folder), [`s3`] (a bucket), [`sftp`] (an SFTP server), [`memory`]
+//! (tests); [`contract`] is what each must pass, [`faulty`] makes the n-th call fail. [`depot`] stands before a far vault and
+//! keeps what that does not take.
 //!
 //! [`Spool`] takes bytes in: it hashes while it writes and keeps small contents in memory.
 //!
 //! Does not do: decide what is current (the ledger does), look inside files (`office-check` does).
 
 pub mod contract;
+pub mod depot;
 pub mod faulty;
 pub mod local;
 pub mod memory;
+pub mod s3;
+pub mod sftp;
 pub mod spool;
 pub mod tree;
 mod verified;

@@ -8,6 +8,7 @@ mod config;
 mod demo;
 mod doctor;
 mod drain;
+mod import;
 mod lanes;
 mod organisation;
 mod progress;
@@ -24,6 +25,7 @@ mod share;
 mod submission;
 mod template;
 mod token;
+mod vault;
 mod verify;
 
 use std::collections::BTreeMap;
@@ -72,6 +74,10 @@ enum Command {
     Backup(backup::Arguments),
     /// Bring a backup back into an empty data folder. Needs the service stopped.
     Restore(restore::Arguments),
+    /// Take in the documents of an existing tree of folders, with their backups as history. May run beside the service.
+    Import(import::Arguments),
+    /// Bring the bytes of all documents from one vault into another, while the service runs.
+    Vault(vault::Arguments),
     /// Test configuration, storage, clock, secrets and both directions by playing a whole editing session.
     Doctor(doctor::Arguments),
     /// Is this Office file whole? The check that every save goes through, for files of your own.
@@ -143,6 +149,8 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Repair(arguments)) => repair::run(load(file)?, arguments).await,
         Some(Command::Backup(arguments)) => backup::run(load(file)?, arguments).await,
         Some(Command::Restore(arguments)) => restore::run(load(file)?, arguments).await,
+        Some(Command::Import(arguments)) => import::run(load(file)?, arguments).await,
+        Some(Command::Vault(arguments)) => vault::run(load(file)?, arguments).await,
         Some(Command::Doctor(arguments)) => doctor::run(load(file)?, arguments).await,
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Lanes(arguments)) => lanes::run(load(file)?, arguments).await,

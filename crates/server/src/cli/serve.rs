@@ -6,15 +6,19 @@ use anyhow::Context as _;
 use model::Guards;
 
 use super::{tell, told_to_stop};
-use crate::config::Config;
+use crate::config::{Config, StoreKind};
 use crate::service::Service;
 use crate::traces;
 
 pub(super) async fn run(config: Config) -> anyhow::Result<ExitCode> {
     let guards = torture::prepare()?;
     let data = config.server.data.display().to_string();
+    let kept = match config.stores.vault {
+        StoreKind::Local => String::new(),
+        _ => format!(" and the bytes of documents in {}", config.stores.place()),
+    };
     let service = Service::start(config, guards).await.context("the service cannot start")?;
-    tell(&format!("Saveguard listens on http://{} and keeps its data in {data}.", service.address()));
+    tell(&format!("Saveguard listens on http://{} and keeps its data in {data}{kept}.", service.address()));
     told_to_stop().await?;
     service.stop().await;
     traces::flush().await;

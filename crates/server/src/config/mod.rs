@@ -11,6 +11,7 @@ mod reader;
 mod retention;
 mod secret;
 mod sections;
+mod stores;
 mod webhooks;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use url::Url;
 use crate::callers::Checks;
 
 pub use secret::{Secret, Secrets};
+pub use stores::{StoreKind, Stores};
 pub use webhooks::Webhook;
 
 use reader::Reader;
@@ -47,6 +49,8 @@ const MIB: u64 = 1024 * 1024;
 pub struct Config {
     /// Where we are, and for whom.
     pub server: Server,
+    /// Where bytes are kept.
+    pub stores: Stores,
     /// The other side.
     pub document_server: DocumentServer,
     /// Who may call us.
@@ -283,6 +287,7 @@ fn read_table(file: &Path) -> Result<toml::Table, String> {
 /// Settings as read, before secrets are made and URLs derived from each other.
 struct Partial {
     server: Option<Server>,
+    stores: Stores,
     document_server: Option<(Url, Url, Vec<Url>, http::HeaderName, Duration)>,
     document_server_secrets: (Option<Secret>, Option<Secret>),
     api_secrets: (Option<Secret>, Option<Secret>),
@@ -305,6 +310,7 @@ impl Partial {
     fn read(reader: &mut Reader) -> Self {
         Self {
             server: read_server(&mut reader.section("server")),
+            stores: stores::read(reader),
             document_server: read_document_server(&mut reader.section("document_server")),
             document_server_secrets: read_secrets(&mut reader.section("document_server")),
             api_secrets: read_secrets(&mut reader.section("api")),
@@ -352,6 +358,7 @@ impl Partial {
                 command_timeout,
             },
             server,
+            stores: self.stores,
             api: Api { secrets: api_secrets, jwks: self.api.0, checks: self.api.1 },
             opening: self.opening.clone(),
             saving: self.saving,

@@ -186,6 +186,18 @@ impl Section<'_> {
 
     /// A secret, given directly or as the path of a file that holds it.
     pub(super) fn secret(&mut self, name: &str) -> Option<Secret> {
+        let text = self.hidden(name)?;
+        match Secret::parse(&text) {
+            Ok(secret) => Some(secret),
+            Err(mistake) => {
+                self.mistake(name, &mistake);
+                None
+            }
+        }
+    }
+
+    /// A password somebody else gave us, however long, directly or as the path of a file that holds it.
+    pub(super) fn hidden(&mut self, name: &str) -> Option<String> {
         let path = self.raw(&format!("{name}_file"));
         let text = match (self.raw(name), path) {
             (Some(_), Some(_)) => {
@@ -202,13 +214,7 @@ impl Section<'_> {
             },
             (None, None) => None,
         }?;
-        match Secret::parse(&text) {
-            Ok(secret) => Some(secret),
-            Err(mistake) => {
-                self.mistake(name, &mistake);
-                None
-            }
-        }
+        Some(text.trim().to_owned())
     }
 
     pub(super) fn list(&mut self, name: &str) -> Vec<String> {

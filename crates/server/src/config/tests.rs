@@ -118,3 +118,62 @@ fn secrets_come_from_files_too_and_two_count_during_a_rotation() {
     assert_eq!(config.api.secrets.all().count(), 2);
     assert_eq!(config.api.secrets.current.as_bytes(), "n".repeat(40).as_bytes());
 }
+
+#[test]
+fn far_stores_are_read_and_what_they_lack_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+
+    let config = load_in(
+        &folder,
+        "[vault]
+         kind = \"s3\"
+         tree = \"sftp\"
+         depot = \"allowed\"
+         depot_mib_max = 10
+         [s3]
+         bucket = \"papers\"
+         prefix = \"/some/where\"
+         endpoint = \"https://s3.example.org\"
+         access_key_id = \"id\"
+         secret_access_key = \"hush\"
+         [sftp]
+         host = \"files.example.org\"
+         user = \"ann\"
+         password = \"quiet\"
+         fingerprint = \"SHA256:x\"
+         root = \"/srv/\"",
+    )
+    .unwrap();
+
+    let shown = format!("{config:?}");
+    assert!(!shown.contains("hush") && !shown.contains("quiet"));
+    assert_eq!(config.stores.depot, vault::depot::Room::Bytes(10 * MIB));
+    assert_eq!(config.stores.s3.as_ref().unwrap().prefix, "some/where/");
+    assert_eq!(config.stores.sftp.as_ref().unwrap().tree_folder, "/srv/published");
+    assert_eq!(config.stores.place(), "the bucket papers of https://s3.example.org");
+
+    let mistakes = load_in(
+        &folder,
+        "[vault]
+         kind = \"sftp\"
+         tree = \"s3\"
+         [s3]
+         endpoint = \"http://s3.example.org\"
+         access_key_id = \"id\"
+         [sftp]
+         user = \"ann\"",
+    )
+    .unwrap_err()
+    .to_string();
+    for expected in [
+        "`s3.bucket` is not set",
+        "`s3.endpoint` is not encrypted",
+        "`s3.access_key_id` and `s3.secret_access_key` belong together",
+        "`sftp.host` is not set",
+        "`sftp.root` is not set",
+        "`sftp.key_file` is not set",
+        "`sftp.known_hosts` or `sftp.fingerprint` must be set",
+    ] {
+        assert!(mistakes.contains(expected), "missing: {expected}\nin: {mistakes}");
+    }
+}

@@ -8,6 +8,7 @@ use model::disk::Space;
 
 use super::answer::{Problem, ProblemDocument};
 use crate::app::App;
+use crate::delivering::fill;
 use crate::room::space;
 
 /// The process lives.
@@ -30,7 +31,12 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Response {
     if !space.takes_saves() {
         return Problem::no_room().into_response();
     }
+    let depot = fill(&app).await;
     match app.vault.probe().await {
+        Ok(()) if depot.blobs > 0 => {
+            format!("ready, but {} contents wait in the depot for the far vault\n", depot.blobs)
+                .into_response()
+        }
         Ok(()) if space == Space::Plenty => "ready\n".into_response(),
         Ok(()) => format!("ready, but room on the disk is {}\n", space.as_str()).into_response(),
         Err(cause) => Problem::store(&cause).into_response(),

@@ -17,6 +17,7 @@ use super::answer::{Problem, ProblemDocument};
 use super::caller::Session;
 use super::extract::JsonBody;
 use crate::app::App;
+use crate::delivering;
 use crate::pruning::{PruneError, Pruned, Reach, prune};
 use crate::room::space;
 use crate::telemetry::{self, LaneTotals};
@@ -120,6 +121,10 @@ pub(super) struct StatusView {
     disk: &'static str,
     /// Free bytes on the disk of the data folder, if they can be told.
     disk_free_bytes: Option<u64>,
+    /// Contents that wait on the local disk until the far vault is back.
+    depot_blobs: u64,
+    /// Their bytes.
+    depot_bytes: u64,
     /// Forgotten files of this installation that the Document Server kept after the last round.
     forgotten_files: u64,
     /// Those of them that stay for so long that a person should look: 15 minutes.
@@ -138,6 +143,7 @@ pub(super) async fn status(
     session.allow_operating()?;
     let totals = app.ledger.totals().await?;
     let forgotten = app.forgotten.counts(app.now());
+    let depot = delivering::fill(&app).await;
     Ok(Json(StatusView {
         is_ready: app.is_ready(),
         documents: totals.documents,
@@ -152,6 +158,8 @@ pub(super) async fn status(
         owed_publications: totals.owed_publications,
         disk: space(&app).as_str(),
         disk_free_bytes: app.disk.room().map(|room| room.free_bytes),
+        depot_blobs: depot.blobs,
+        depot_bytes: depot.bytes,
         forgotten_files: forgotten.waiting,
         forgotten_files_staying: forgotten.staying,
         forgotten_files_oldest_seconds: forgotten.oldest_seconds,
@@ -208,6 +216,7 @@ pub(super) async fn metrics(
     telemetry::set_gauges(lane_totals(&app), &totals);
     telemetry::set_present(&app.ledger.present().await?);
     telemetry::set_room(app.disk.room(), space(&app));
+    telemetry::set_depot(delivering::fill(&app).await, app.now());
     telemetry::set_forgotten(app.forgotten.counts(app.now()));
     telemetry::set_ready(&app);
     handle.run_upkeep();

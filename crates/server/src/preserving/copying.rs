@@ -80,7 +80,7 @@ impl Copying<'_> {
     }
 
     /// Reads a blob; `None` if it is missing or not what its name says.
-    async fn read(&self, digest: &Digest) -> Result<Option<Spooled>, PreserveError> {
+    pub(super) async fn read(&self, digest: &Digest) -> Result<Option<Spooled>, PreserveError> {
         let mut blob = match self.source.open(digest, None).await {
             Ok(blob) => blob,
             Err(VaultError::NotFound { .. }) => return Ok(None),
@@ -119,6 +119,6 @@ impl Copying<'_> {
 }
 
 /// For bytes beside which no sidecar lies any more: whose they are, only the ledger knows.
-fn nobodys() -> Sidecar {
+pub(super) fn nobodys() -> Sidecar {
     Sidecar::Uploaded { to_become: DocumentId::parse("unknown").expect("a plain word is an id") }
 }

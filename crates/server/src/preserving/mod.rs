@@ -20,10 +20,12 @@ mod backup;
 mod copying;
 mod files;
 mod manifest;
+mod moving;
 mod restore;
 
 pub use backup::{BackedUp, back_up};
 pub use manifest::Manifest;
+pub use moving::{Moved, copy_vault};
 pub use restore::{Restored, restore, unfinished};
 
 use std::path::PathBuf;

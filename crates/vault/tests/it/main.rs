@@ -1,7 +1,11 @@
 //! The contract, run against every adapter, and what only a real disk can get wrong.
 #![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
+mod depot;
 mod local_disk;
+mod s3;
+mod s3_faults;
+mod sftp;
 
 mod local {
     use std::sync::Arc;

@@ -6,9 +6,13 @@ use http::header::DATE;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 
+use model::Digest;
+
 use super::{Chart, Patient};
 use crate::app::App;
 use crate::clock::{Clock as _, SystemClock};
+use crate::config::StoreKind;
+use crate::delivering::fill;
 use crate::editors::CommandError;
 use crate::http::api_url_of;
 use crate::telemetry::report;
@@ -34,7 +38,20 @@ pub(super) async fn storage(patient: &Patient, app: &App, chart: &mut Chart) {
     let data = &patient.config.server.data;
     match probe(app).await {
         Err(detail) => {
-            chart.fail(name, detail, "Make the data folder writable and see that its disk is not full.")
+            let next = match patient.config.stores.vault {
+                StoreKind::Local => {
+                    "Make the data folder writable and see that its disk is not full.".to_owned()
+                }
+                StoreKind::S3 => format!(
+                    "See that {} is there, and correct the settings under [s3].",
+                    patient.config.stores.place()
+                ),
+                StoreKind::Sftp => format!(
+                    "See that {} is there, and correct the settings under [sftp].",
+                    patient.config.stores.place()
+                ),
+            };
+            chart.fail(name, detail, &next);
         }
         Ok(()) => match free_bytes(data) {
             Some(free) if free < FREE_BYTES_LOW => {
@@ -44,6 +61,28 @@ pub(super) async fn storage(patient: &Patient, app: &App, chart: &mut Chart) {
             }
             _ => chart.ok(name, format!("{} takes durable writes", data.display())),
         },
+    }
+    far_vault(patient, app, chart).await;
+}
+
+/// The probe above is satisfied with the depot; here the far side itself is asked for.
+async fn far_vault(patient: &Patient, app: &App, chart: &mut Chart) {
+    let (name, stores) = ("the far vault", &patient.config.stores);
+    if stores.vault == StoreKind::Local {
+        return;
+    }
+    let fill = fill(app).await;
+    match app.vault.size_of(&Digest::of(b"nothing has this content")).await {
+        Ok(_) if fill.blobs == 0 => chart.ok(name, format!("{} answers", stores.place())),
+        Ok(_) => {
+            let detail =
+                format!("{} answers, and {} contents wait to be delivered", stores.place(), fill.blobs);
+            chart.warn(name, detail, "Start the service, which delivers them, and look at its log.");
+        }
+        Err(cause) => {
+            let detail = format!("{} does not answer: {}", stores.place(), report(&cause));
+            chart.fail(name, detail, "Start it, or correct its settings (docs/how-to/store-elsewhere.md).");
+        }
     }
 }
 

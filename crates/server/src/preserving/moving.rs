@@ -1,0 +1,114 @@
+//! Moving house: everything that one vault has is brought into another, while the service runs.
+//!
+//! Guarantees: a blob counts as brought once the target gave it back whole, with every sidecar it has in the source. What is in the target
+//! already is not copied again, so a copy that was broken off goes on where it was; doing it once more after the service
+//! was switched over brings the rest. Nothing is removed anywhere.
+//! Does not do: switch over (the operator does, in the configuration).
+
+use std::collections::BTreeMap;
+
+use model::Digest;
+use serde::Serialize;
+use vault::{Sidecar, Spool, StoredBlob, Vault, read_verified};
+
+use super::PreserveError;
+use super::copying::{Copying, PAGE};
+use crate::progress::Progress;
+
+/// What came over.
+#[derive(Debug, Default, Serialize)]
+pub struct Moved {
+    /// Blobs that are in both vaults now.
+    pub blobs: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Blobs that were not in the target before.
+    pub copied_blobs: u64,
+    /// Their bytes.
+    pub copied_bytes: u64,
+    /// Blobs that went from the source, or are damaged in it.
+    pub lacking: Vec<String>,
+}
+
+/// Brings everything from one vault into another.
+pub async fn copy_vault(
+    (source, target): (&dyn Vault, &dyn Vault),
+    spool: &Spool,
+    progress: &dyn Progress,
+) -> Result<Moved, PreserveError> {
+    let copying = Copying { source, target, spool, progress };
+    let mut moved = Moved::default();
+    let mut after: Option<Digest> = None;
+    progress.begin("blobs", 0);
+    loop {
+        let page = source.list(after.as_ref(), PAGE as usize).await?;
+        let Some(last) = page.last().map(|blob| blob.digest) else { return Ok(moved) };
+        let known = copying.known_between(after, &last).await?;
+        for blob in &page {
+            copying.move_one(blob, known.get(&blob.digest), &mut moved).await?;
+            progress.advance();
+        }
+        after = Some(last);
+    }
+}
+
+impl Copying<'_> {
+    async fn move_one(
+        &self,
+        blob: &StoredBlob,
+        known: Option<&StoredBlob>,
+        moved: &mut Moved,
+    ) -> Result<(), PreserveError> {
+        let known = known.filter(|known| known.size_bytes == blob.size_bytes);
+        let is_told = |sidecar: &&Sidecar| !known.is_some_and(|known| known.sidecars.contains(sidecar));
+        let missing: Vec<&Sidecar> = blob.sidecars.iter().filter(is_told).collect();
+        if known.is_none() || !missing.is_empty() {
+            let Some(spooled) = self.read(&blob.digest).await? else {
+                moved.lacking.push(blob.digest.to_string());
+                return Ok(());
+            };
+            let nobodys = super::copying::nobodys();
+            let sidecars = if blob.sidecars.is_empty() { vec![&nobodys] } else { missing };
+            for sidecar in sidecars {
+                self.target.put(&spooled, sidecar).await?;
+            }
+        }
+        if known.is_none() {
+            self.prove(&blob.digest).await?;
+            moved.copied_blobs += 1;
+            moved.copied_bytes += blob.size_bytes;
+        }
+        moved.blobs += 1;
+        moved.bytes += blob.size_bytes;
+        Ok(())
+    }
+
+    /// The target gives it back whole.
+    async fn prove(&self, digest: &Digest) -> Result<(), PreserveError> {
+        let reader = self.target.open(digest, None).await?.reader;
+        let mut reader = std::pin::pin!(read_verified(reader, *digest));
+        let read = tokio::io::copy(&mut reader, &mut tokio::io::sink()).await;
+        read.map_err(|_| PreserveError::Damaged {
+            what: format!("{digest} does not read back from the target"),
+        })?;
+        Ok(())
+    }
+
+    /// What the target has of a range.
+    async fn known_between(
+        &self,
+        mut after: Option<Digest>,
+        last: &Digest,
+    ) -> Result<BTreeMap<Digest, StoredBlob>, PreserveError> {
+        let mut known = BTreeMap::new();
+        loop {
+            let page = self.target.list(after.as_ref(), PAGE as usize).await?;
+            let Some(end) = page.last().map(|blob| blob.digest) else { return Ok(known) };
+            known.extend(page.into_iter().map(|blob| (blob.digest, blob)));
+            if end >= *last {
+                return Ok(known);
+            }
+            after = Some(end);
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Real storage servers that tests start and stop, and a proxy that fails between them and us.
+//!
+//! Guarantees: a server listens on a free port of the loopback, keeps what it has in a temporary folder, and ends with whoever
+//! started it, also if that panics or is killed. Nothing that happens to run on the machine is used.
+//! Does not do: pretend. Each server is somebody else's program.
+#![allow(
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "for tests only: what cannot be started must stop the test"
+)]
+
+mod installing;
+pub mod proxy;
+pub mod s3;
+
+pub use proxy::{Mode, Proxy};
+pub use s3::S3Server;

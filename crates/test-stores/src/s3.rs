@@ -1,0 +1,128 @@
+//! An S3 server: moto, which keeps objects in memory and knows every condition, or s3s-fs, which keeps them as files and may be killed.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::installing;
+
+/// A bucket that is there.
+pub const BUCKET: &str = "saveguard";
+pub const ACCESS_KEY_ID: &str = "tester";
+pub const SECRET_ACCESS_KEY: &str = "tester-secret";
+
+const START_WITHIN: Duration = Duration::from_secs(60);
+
+/// Ends when its standard input does, which is when whoever started it ends.
+const MOTO_PROGRAM: &str = r#"
+import logging, os, sys, threading
+from werkzeug.serving import make_server
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.s3.models import s3_backends
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+s3_backends["123456789012"]["aws"].create_bucket(sys.argv[1], "us-east-1")
+server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), threaded=True)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+print(server.server_port, flush=True)
+sys.stdin.read()
+os._exit(0)
+"#;
+
+/// Kills the program when the standard input ends.
+const LEASH: &str = r#""$@" & child=$!; read -r _; kill -9 "$child""#;
+
+/// A running S3 server.
+#[derive(Debug)]
+pub struct S3Server {
+    child: Option<Child>,
+    port: u16,
+    folder: Option<tempfile::TempDir>,
+}
+
+impl S3Server {
+    /// Starts moto: what it has is gone with it.
+    pub fn in_memory() -> Self {
+        let python = installing::moto();
+        let mut child = Command::new(python)
+            .args(["-c", MOTO_PROGRAM, BUCKET])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let port = line.trim().parse().expect("moto says its port");
+        Self { child: Some(child), port, folder: None }
+    }
+
+    /// Starts s3s-fs in a new folder.
+    pub fn on_disk() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join(BUCKET)).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut server = Self { child: None, port, folder: Some(folder) };
+        server.start_again();
+        server
+    }
+
+    /// Where the objects of a server on disk lie.
+    pub fn folder(&self) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.path().join(BUCKET))
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Kills it in the middle of whatever it does.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            drop(child.stdin.take());
+            let _ = child.wait();
+        }
+    }
+
+    /// Starts a server on disk again, on its folder and its port.
+    pub fn start_again(&mut self) {
+        let folder = self.folder.as_ref().expect("only what is on disk outlives a kill").path();
+        self.child = Some(start_on_disk(folder, self.port));
+        await_port(self.port);
+    }
+}
+
+impl Drop for S3Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn start_on_disk(folder: &Path, port: u16) -> Child {
+    let port = port.to_string();
+    Command::new("sh")
+        .args(["-c", LEASH, "sh"])
+        .arg(installing::s3s_fs())
+        .args(["--host", "127.0.0.1", "--port", &port, "--access-key", ACCESS_KEY_ID])
+        .args(["--secret-key", SECRET_ACCESS_KEY])
+        .arg(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[allow(clippy::disallowed_methods, reason = "there is no event for a port that another program opens")]
+fn await_port(port: u16) {
+    let began = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(began.elapsed() < START_WITHIN, "the server does not listen");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,307 @@
+//! A far vault with a depot before it: where blobs wait on the local disk while the far side is away.
+//!
+//! A put that the far side does not take is kept in the depot, if the operator allows it and there is room; [`Depot::deliver`]
+//! brings what is there to the far side, reads it back, and only then lets go of it. Reads look in both places.
+//!
+//! Guarantees: a put that returns is durable, there or here, at the same durability as a local vault. A blob leaves the depot
+//! after the far side gave it back whole, with every sidecar it had. What cannot be known while the far side is away is not
+//! made up: a blob that is not in the depot is `Unavailable` then and not missing, and there is no half a listing.
+//! With the depot forbidden the far side's error goes through; what an earlier time left in the depot is still read and delivered.
+//! Does not do: decide when to deliver (the server does), or share a depot between instances on different disks.
+
+mod index;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use model::Digest;
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::{OnceCell, RwLock};
+
+use self::index::Index;
+pub use self::index::{Fill, Room};
+use crate::{BlobReader, Result, Sidecar, Spool, Spooled, StoredBlob, Vault, VaultError, read_verified};
+
+/// After a failure puts go to the depot for so long without asking: nobody's save waits for a dead line again and again.
+const AWAY_FOR: Duration = Duration::from_secs(5);
+const PAGE: usize = 1000;
+
+/// A far vault with a depot before it.
+pub struct Depot {
+    far: Arc<dyn Vault>,
+    near: Arc<dyn Vault>,
+    spool: Spool,
+    room: Room,
+    index: OnceCell<Index>,
+    away_until: Mutex<Option<Instant>>,
+    /// Shared by those who put something in; alone for whoever takes something out.
+    changes: RwLock<()>,
+    /// One delivery or removal at a time, so that what is removed is not delivered afterwards.
+    deliveries: tokio::sync::Mutex<()>,
+}
+
+/// What a delivery did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Delivered {
+    /// Blobs that are on the far side now.
+    pub blobs: u64,
+    /// Blobs that are damaged in the depot; they stay, for a person to look at.
+    pub damaged: u64,
+}
+
+impl Depot {
+    /// Puts a vault on the local disk before a far one. Large blobs pass through the spool on their way.
+    pub fn before(far: Arc<dyn Vault>, near: Arc<dyn Vault>, (spool, room): (Spool, Room)) -> Self {
+        Self {
+            far,
+            near,
+            spool,
+            room,
+            index: OnceCell::new(),
+            away_until: Mutex::default(),
+            changes: RwLock::default(),
+            deliveries: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// What is in the depot.
+    pub async fn fill(&self) -> Result<Fill> {
+        Ok(self.index().await?.fill())
+    }
+
+    /// How much may be in it.
+    pub fn room(&self) -> Room {
+        self.room
+    }
+
+    /// Brings everything that is in the depot to the far side. Ends at the first thing that the far side does not take.
+    pub async fn deliver(&self) -> Result<Delivered> {
+        let mut delivered = Delivered::default();
+        let mut after = None;
+        loop {
+            let page = self.near.list(after.as_ref(), PAGE).await?;
+            let Some(last) = page.last() else { return Ok(delivered) };
+            after = Some(last.digest);
+            for blob in &page {
+                match self.deliver_one(blob).await {
+                    Ok(()) => delivered.blobs += 1,
+                    Err(VaultError::Damaged { .. }) => delivered.damaged += 1,
+                    Err(cause) => return Err(cause),
+                }
+            }
+        }
+    }
+
+    async fn deliver_one(&self, blob: &StoredBlob) -> Result<()> {
+        let _one = self.deliveries.lock().await;
+        let mut told: Vec<Sidecar> = Vec::new();
+        let Some(mut now) = self.waiting(&blob.digest).await? else { return Ok(()) };
+        let content = self.take_up(&blob.digest).await?;
+        loop {
+            for sidecar in now.sidecars.iter().filter(|each| !told.contains(each)) {
+                self.far.put(&content, sidecar).await?;
+            }
+            told.clone_from(&now.sidecars);
+            self.prove(&blob.digest).await?;
+            steps::reached("depot.delivered");
+            let _alone = self.changes.write().await;
+            // Somebody may have stored the same bytes meanwhile, for another reason.
+            match self.waiting(&blob.digest).await? {
+                Some(found) if found.sidecars.iter().any(|each| !told.contains(each)) => now = found,
+                _ => {
+                    self.near.remove(&blob.digest).await?;
+                    self.index().await?.forget(&blob.digest);
+                    self.is_back();
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// The blob as it lies in the depot.
+    async fn waiting(&self, digest: &Digest) -> Result<Option<StoredBlob>> {
+        let found = self.near.list(before(digest).as_ref(), 1).await?;
+        Ok(found.into_iter().find(|found| found.digest == *digest))
+    }
+
+    async fn take_up(&self, digest: &Digest) -> Result<Spooled> {
+        let mut reader = self.near.open(digest, None).await?.reader;
+        let mut writer = self.spool.begin();
+        let mut buffer = vec![0; 256 * 1024];
+        loop {
+            let read = reader.read(&mut buffer).await;
+            match read.map_err(VaultError::unavailable("read a blob of the depot"))? {
+                0 => break,
+                count => writer.write(&buffer[..count]).await?,
+            }
+        }
+        let content = writer.finish().await?;
+        if content.digest == *digest { Ok(content) } else { Err(VaultError::Damaged { digest: *digest }) }
+    }
+
+    /// The far side gives it back whole.
+    async fn prove(&self, digest: &Digest) -> Result<()> {
+        let reader = self.far.open(digest, None).await?.reader;
+        let mut reader = std::pin::pin!(read_verified(reader, *digest));
+        let read = tokio::io::copy(&mut reader, &mut tokio::io::sink()).await;
+        read.map(|_| ()).map_err(VaultError::unavailable("read back what was delivered"))
+    }
+
+    async fn keep(&self, spooled: &Spooled, sidecar: &Sidecar, cause: VaultError) -> Result<()> {
+        let Room::Bytes(bytes_max) = self.room else { return Err(cause) };
+        let index = self.index().await?;
+        if !index.reserve(spooled, bytes_max) {
+            tracing::error!(bytes_max, "the depot is full: saves are refused until the far vault is back");
+            return Err(cause);
+        }
+        let _shared = self.changes.read().await;
+        let kept = self.near.put(spooled, sidecar).await;
+        match self.waiting(&spooled.digest).await? {
+            Some(blob) => index.note(&blob),
+            None => index.forget(&spooled.digest),
+        }
+        kept
+    }
+
+    async fn index(&self) -> Result<&Index> {
+        self.index.get_or_try_init(|| Index::of(self.near.as_ref())).await
+    }
+
+    fn is_away(&self) -> bool {
+        let until = *self.away_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn went_away(&self, cause: &VaultError) {
+        let mut until = self.away_until.lock().unwrap_or_else(PoisonError::into_inner);
+        if until.is_none() {
+            tracing::warn!(%cause, "the far vault is away");
+        }
+        *until = Some(Instant::now() + AWAY_FOR);
+    }
+
+    fn is_back(&self) {
+        let mut until = self.away_until.lock().unwrap_or_else(PoisonError::into_inner);
+        if until.take().is_some() {
+            tracing::info!("the far vault is back");
+        }
+    }
+}
+
+#[async_trait]
+impl Vault for Depot {
+    fn kind(&self) -> &'static str {
+        self.far.kind()
+    }
+
+    async fn put(&self, spooled: &Spooled, sidecar: &Sidecar) -> Result<()> {
+        if self.room != Room::None && self.is_away() {
+            return self.keep(spooled, sidecar, away()).await;
+        }
+        match self.far.put(spooled, sidecar).await {
+            Ok(()) => {
+                self.is_back();
+                Ok(())
+            }
+            Err(cause @ VaultError::Unavailable { .. }) => {
+                self.went_away(&cause);
+                self.keep(spooled, sidecar, cause).await
+            }
+            Err(cause) => Err(cause),
+        }
+    }
+
+    async fn open(&self, digest: &Digest, range: Option<Range<u64>>) -> Result<BlobReader> {
+        match self.near.open(digest, range.clone()).await {
+            Err(VaultError::NotFound { .. }) => self.far.open(digest, range).await,
+            opened => opened,
+        }
+    }
+
+    async fn size_of(&self, digest: &Digest) -> Result<Option<u64>> {
+        match self.near.size_of(digest).await? {
+            None => self.far.size_of(digest).await,
+            found => Ok(found),
+        }
+    }
+
+    async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>> {
+        // The depot first: what is delivered in between is then listed twice, and merged, rather than not at all.
+        let near = self.near.list(after, limit).await?;
+        let mut merged: BTreeMap<Digest, StoredBlob> = BTreeMap::new();
+        for blob in near.into_iter().chain(self.far.list(after, limit).await?) {
+            match merged.get_mut(&blob.digest) {
+                Some(known) => {
+                    let new = blob.sidecars.into_iter().filter(|each| !known.sidecars.contains(each));
+                    let new: Vec<Sidecar> = new.collect();
+                    known.sidecars.extend(new);
+                }
+                None => {
+                    merged.insert(blob.digest, blob);
+                }
+            }
+        }
+        Ok(merged.into_values().take(limit).collect())
+    }
+
+    async fn remove(&self, digest: &Digest) -> Result<()> {
+        let _one = self.deliveries.lock().await;
+        let _alone = self.changes.write().await;
+        // The far side first: should it be away, everything stays as it is and is removed another time.
+        if let Err(cause) = self.far.remove(digest).await
+            && self.far.size_of(digest).await?.is_some()
+        {
+            return Err(cause);
+        }
+        self.near.remove(digest).await?;
+        self.index().await?.forget(digest);
+        Ok(())
+    }
+
+    async fn probe(&self) -> Result<()> {
+        match self.far.probe().await {
+            Err(cause @ VaultError::Unavailable { .. }) => {
+                let Room::Bytes(bytes_max) = self.room else { return Err(cause) };
+                if self.fill().await?.bytes >= bytes_max { Err(cause) } else { self.near.probe().await }
+            }
+            probed => probed,
+        }
+    }
+}
+
+fn away() -> VaultError {
+    VaultError::Unavailable {
+        attempt: "store a blob: the far vault is away and the depot is full",
+        cause: std::io::ErrorKind::NotConnected.into(),
+    }
+}
+
+/// The digest right before this one, after which a listing begins with it.
+fn before(digest: &Digest) -> Option<Digest> {
+    let mut bytes = *digest.as_bytes();
+    for byte in bytes.iter_mut().rev() {
+        let (less, was_zero) = byte.overflowing_sub(1);
+        *byte = less;
+        if !was_zero {
+            return Some(Digest::new(bytes));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_after_the_digest_before_begins_with_it() {
+        let of = |text: &str| Digest::parse_hex(&format!("{text:0>64}")).unwrap();
+
+        assert_eq!(before(&of("1")), Some(of("0")));
+        assert_eq!(before(&of("100")), Some(of("ff")));
+        assert_eq!(before(&of("0")), None);
+    }
+}

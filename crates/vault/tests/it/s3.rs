@@ -1,0 +1,193 @@
+//! The contract against real S3 servers, and what only a bucket can get wrong.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::names::FileName;
+use model::{CompanyId, Digest, DocumentId, EditorKey, ProjectId};
+use test_stores::S3Server;
+use test_stores::s3::{ACCESS_KEY_ID, BUCKET, SECRET_ACCESS_KEY};
+use tokio::io::AsyncReadExt as _;
+use vault::s3::tree::S3Tree;
+use vault::s3::{Addressing, Credentials, PlainHttp, S3Vault, Settings};
+use vault::tree::{Place, Publication};
+use vault::{BlobReader, Sidecar, Spool, Spooled, Tree, Vault};
+
+pub(crate) fn settings(endpoint: String) -> Settings {
+    Settings {
+        bucket: BUCKET.to_owned(),
+        prefix: "some/where/".to_owned(),
+        region: "us-east-1".to_owned(),
+        endpoint: Some(endpoint),
+        addressing: Addressing::Path,
+        plain_http: PlainHttp::Allowed,
+        ca_file: None,
+        credentials: Credentials::Given {
+            access_key_id: ACCESS_KEY_ID.to_owned(),
+            secret_access_key: SECRET_ACCESS_KEY.to_owned(),
+        },
+        silence_max: Duration::from_secs(30),
+    }
+}
+
+pub(crate) fn saved() -> Sidecar {
+    Sidecar::Saved { key: EditorKey::parse("prod_12345_edit_42.k7q2mz4hxw3t").unwrap(), status: 2 }
+}
+
+/// A content that goes up in several parts.
+pub(crate) async fn large(folder: &std::path::Path) -> Spooled {
+    let mut writer = Spool::open(folder).unwrap().begin();
+    for number in 0..20_u8 {
+        writer.write(&vec![number; 1024 * 1024]).await.unwrap();
+    }
+    writer.finish().await.unwrap()
+}
+
+fn tree(server: &S3Server) -> (S3Tree, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let spool = Spool::open(folder.path()).unwrap();
+    (S3Tree::open(&settings(server.endpoint()), spool).unwrap(), folder)
+}
+
+mod moto {
+    use super::*;
+
+    fn fresh_vault() -> (Arc<dyn Vault>, S3Server) {
+        let server = S3Server::in_memory();
+        (Arc::new(S3Vault::open(&settings(server.endpoint())).unwrap()), server)
+    }
+
+    fn fresh_tree() -> (Arc<dyn Tree>, (S3Server, tempfile::TempDir)) {
+        let server = S3Server::in_memory();
+        let (tree, folder) = tree(&server);
+        (Arc::new(tree), (server, folder))
+    }
+
+    vault::contract_tests!(super::fresh_vault(), super::fresh_tree());
+}
+
+fn place() -> Place {
+    Place {
+        company: CompanyId::parse("acme").unwrap(),
+        project: ProjectId::parse("plans").unwrap(),
+        document: DocumentId::parse("12345").unwrap(),
+        name: FileName::parse("report.docx").unwrap(),
+    }
+}
+
+fn publication(digest: Digest, version: u32) -> Publication {
+    Publication { place: place(), digest, backup_suffix: format!(".t-v{version}.bak") }
+}
+
+fn content(bytes: &Bytes) -> BlobReader {
+    BlobReader { size_bytes: bytes.len() as u64, reader: Box::pin(std::io::Cursor::new(bytes.clone())) }
+}
+
+async fn read(mut blob: BlobReader) -> Vec<u8> {
+    let mut out = Vec::new();
+    blob.reader.read_to_end(&mut out).await.unwrap();
+    out
+}
+
+#[tokio::test]
+async fn a_blob_of_several_parts_reads_back_whole() {
+    let server = S3Server::in_memory();
+    let vault = S3Vault::open(&settings(server.endpoint())).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let spooled = large(folder.path()).await;
+
+    vault.put(&spooled, &saved()).await.unwrap();
+    vault.put(&spooled, &saved()).await.unwrap();
+
+    let whole = read(vault.open(&spooled.digest, None).await.unwrap()).await;
+    assert_eq!(Digest::of(&whole), spooled.digest);
+}
+
+#[tokio::test]
+async fn a_blob_of_another_length_is_written_again() {
+    let server = S3Server::on_disk();
+    let vault = S3Vault::open(&settings(server.endpoint())).unwrap();
+    let spooled = Spool::hold(Bytes::from_static(b"whole"));
+    vault.put(&spooled, &saved()).await.unwrap();
+    let file = server.folder().unwrap().join(format!("some/where/blobs/{}", spooled.digest));
+    std::fs::write(&file, b"who").unwrap();
+
+    vault.put(&spooled, &saved()).await.unwrap();
+
+    assert_eq!(std::fs::read(&file).unwrap(), b"whole");
+}
+
+#[tokio::test]
+async fn large_files_are_published_and_what_they_replace_is_kept() {
+    let server = S3Server::in_memory();
+    let (tree, _folder) = tree(&server);
+    let (one, two) = (Bytes::from(vec![1; 9 * 1024 * 1024]), Bytes::from(vec![2; 10 * 1024 * 1024]));
+    tree.publish(&publication(Digest::of(&one), 1), content(&one)).await.unwrap();
+
+    let replaced = tree.publish(&publication(Digest::of(&two), 1), content(&two)).await.unwrap().unwrap();
+    let withdrawn = tree.withdraw(&place(), ".t-v2.bak").await.unwrap().unwrap();
+
+    assert_eq!((replaced.digest, replaced.size_bytes), (Digest::of(&one), one.len() as u64));
+    assert_eq!(withdrawn.digest, Digest::of(&two));
+    assert_eq!(tree.shown(&place()).await.unwrap(), None);
+    assert_eq!(read(tree.open_backup(&place(), &replaced.backup).await.unwrap()).await, one);
+}
+
+#[tokio::test]
+async fn of_many_that_replace_one_file_at_once_every_content_is_kept() {
+    let server = S3Server::in_memory();
+    let (tree, _folder) = tree(&server);
+    let contents: Vec<Bytes> = (0..4_u8).map(|number| Bytes::from(vec![number; 1000])).collect();
+
+    let publishing: Vec<_> = contents
+        .iter()
+        .map(|bytes| {
+            let (tree, bytes) = (tree.clone(), bytes.clone());
+            tokio::spawn(
+                async move { tree.publish(&publication(Digest::of(&bytes), 1), content(&bytes)).await },
+            )
+        })
+        .collect();
+    for each in publishing {
+        each.await.unwrap().unwrap();
+    }
+
+    let mut kept = vec![tree.shown(&place()).await.unwrap().unwrap().0];
+    for backup in tree.backups(&place()).await.unwrap() {
+        kept.push(Digest::of(&read(tree.open_backup(&place(), &backup).await.unwrap()).await));
+    }
+    kept.sort();
+    let mut expected: Vec<Digest> = contents.iter().map(|bytes| Digest::of(bytes)).collect();
+    expected.sort();
+    assert_eq!(kept, expected, "each is shown or a backup, and none is there twice");
+}
+
+#[tokio::test]
+async fn a_backup_that_an_interrupted_publication_left_is_the_backup() {
+    let server = S3Server::on_disk();
+    let (tree, _folder) = tree(&server);
+    let (one, two) = (Bytes::from_static(b"one"), Bytes::from_static(b"two"));
+    tree.publish(&publication(Digest::of(&one), 1), content(&one)).await.unwrap();
+    // As if the process had ended after the backup and before the name was replaced.
+    let folder = server.folder().unwrap().join("some/where/acme/plans/12345");
+    std::fs::write(folder.join("report.docx.t-v1.bak"), b"one").unwrap();
+
+    let replaced = tree.publish(&publication(Digest::of(&two), 1), content(&two)).await.unwrap().unwrap();
+
+    assert_eq!(replaced.backup, "report.docx.t-v1.bak");
+    assert_eq!(tree.backups(&place()).await.unwrap(), ["report.docx.t-v1.bak"]);
+}
+
+#[tokio::test]
+async fn a_bucket_that_is_not_there_is_unavailable_and_not_empty() {
+    let server = S3Server::in_memory();
+    let settings = Settings { bucket: "elsewhere".to_owned(), ..settings(server.endpoint()) };
+    let vault = S3Vault::open(&settings).unwrap();
+
+    assert!(vault.size_of(&Digest::of(b"x")).await.is_err());
+    assert!(vault.open(&Digest::of(b"x"), None).await.is_err());
+    assert!(vault.probe().await.is_err());
+    assert!(vault.put(&Spool::hold(Bytes::from_static(b"x")), &saved()).await.is_err());
+    assert!(vault.list(None, 1).await.is_err());
+}

@@ -1,0 +1,131 @@
+//! Who is let in, who is trusted, and what is said if not.
+
+use std::error::Error as _;
+use std::process::Command;
+
+use model::Guards;
+use vault::contract::sshd::{EXTENSIONS, Sshd};
+use vault::sftp::{HostKey, Secret, Settings, Store, connect};
+use vault::{Spool, Vault as _, VaultError};
+
+/// What a person reads.
+fn words(error: &VaultError) -> String {
+    format!("{error}: {}", error.source().unwrap())
+}
+
+async fn refusal(settings: Settings) -> String {
+    let store = match Store::open(settings, &Guards::ALL) {
+        Ok(store) => store,
+        Err(error) => return words(&error),
+    };
+    words(&store.vault().ready().await.unwrap_err())
+}
+
+fn known_hosts(sshd: &Sshd, key: &str) -> Settings {
+    let public = std::fs::read_to_string(sshd.path(key)).unwrap();
+    let file = sshd.path("known_hosts");
+    std::fs::write(&file, format!("[127.0.0.1]:{} {public}", sshd.port())).unwrap();
+    Settings { host_key: HostKey::KnownHosts(file), ..sshd.settings() }
+}
+
+#[tokio::test]
+async fn a_server_that_stands_in_known_hosts_is_trusted_even_under_a_hashed_name() {
+    let sshd = Sshd::start();
+    let settings = known_hosts(&sshd, "host.pub");
+    let hashed = Command::new("ssh-keygen").arg("-Hf").arg(sshd.path("known_hosts")).output().unwrap();
+    assert!(hashed.status.success());
+    assert!(std::fs::read_to_string(sshd.path("known_hosts")).unwrap().starts_with("|1|"));
+
+    connect(settings, &Guards::ALL).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_with_another_key_gets_nothing() {
+    let sshd = Sshd::start();
+
+    let by_file = refusal(known_hosts(&sshd, "stranger.pub")).await;
+    let wrong = HostKey::Fingerprint(format!("SHA256:{}", "A".repeat(43)));
+    let by_pin = refusal(Settings { host_key: wrong, ..sshd.settings() }).await;
+
+    assert!(by_file.contains(&sshd.fingerprint()) && by_file.contains("line 1 has SHA256:"), "{by_file}");
+    assert!(by_pin.contains(&sshd.fingerprint()) && by_pin.contains("pins SHA256:AAA"), "{by_pin}");
+}
+
+#[tokio::test]
+async fn a_server_nobody_told_us_of_is_not_even_called() {
+    let sshd = Sshd::start();
+    let settings = Settings { host: "localhost".to_owned(), ..known_hosts(&sshd, "host.pub") };
+
+    let refused = refusal(settings).await;
+
+    assert!(refused.contains(&format!("has no key for [localhost]:{}", sshd.port())), "{refused}");
+}
+
+#[tokio::test]
+async fn whoever_is_not_let_in_hears_what_the_server_would_take() {
+    let sshd = Sshd::start();
+    let key_file = Some(sshd.path("stranger"));
+    let password = Some(Secret::new("not the password of root, surely"));
+
+    let by_key = refusal(Settings { key_file: key_file.clone(), ..sshd.settings() }).await;
+    let by_both = refusal(Settings { key_file, password, ..sshd.settings() }).await;
+    let by_nothing = refusal(Settings { key_file: None, ..sshd.settings() }).await;
+
+    assert!(
+        by_key.contains("takes not the key of root; what it would take: publickey, password"),
+        "{by_key}"
+    );
+    assert!(by_both.contains("neither the key nor the password of root"), "{by_both}");
+    assert!(by_nothing.contains("neither a key file nor a password"), "{by_nothing}");
+}
+
+#[tokio::test]
+async fn a_locked_key_opens_with_its_password_and_an_rsa_key_is_refused_in_words() {
+    let sshd = Sshd::start();
+    let (locked, rsa) = (sshd.path("user"), sshd.path("rsa"));
+    let keygen =
+        |arguments: &[&str]| assert!(Command::new("ssh-keygen").args(arguments).status().unwrap().success());
+    keygen(&["-q", "-p", "-N", "open sesame", "-f", &locked.display().to_string()]);
+    keygen(&["-q", "-t", "rsa", "-N", "", "-f", &rsa.display().to_string()]);
+    let key_password = Some(Secret::new("open sesame"));
+
+    let without = refusal(sshd.settings()).await;
+    connect(Settings { key_password, ..sshd.settings() }, &Guards::ALL).await.unwrap();
+    let by_rsa = refusal(Settings { key_file: Some(rsa), ..sshd.settings() }).await;
+
+    assert!(without.contains("cannot be used: The key is encrypted"), "{without}");
+    assert!(by_rsa.contains("ssh-keygen -t ed25519") || by_rsa.contains("cannot be used"), "{by_rsa}");
+}
+
+#[tokio::test]
+async fn nobody_there_is_said_with_the_address() {
+    let mut sshd = Sshd::start();
+    let settings = sshd.settings();
+    sshd.kill();
+
+    let refused = refusal(settings).await;
+
+    assert!(refused.contains(&format!("127.0.0.1:{} cannot be reached", sshd.port())), "{refused}");
+}
+
+#[tokio::test]
+async fn a_tree_without_replacing_renames_is_refused_in_words_and_blobs_are_stored() {
+    let sshd = Sshd::start_without(&EXTENSIONS[..1]);
+
+    let refused = connect(sshd.settings(), &Guards::ALL).await.err().unwrap();
+    let store = Store::open(sshd.settings(), &Guards::ALL).unwrap();
+    let spooled = Spool::hold(bytes::Bytes::from_static(b"bytes"));
+    store.vault().put(&spooled, &super::sidecar()).await.unwrap();
+
+    let refused = words(&refused);
+    assert!(refused.starts_with("the vault could not open the published tree"), "{refused}");
+    assert!(refused.contains("posix-rename@openssh.com") && refused.contains("would vanish"), "{refused}");
+}
+
+#[test]
+fn passwords_are_not_printed() {
+    let mut settings = Settings::new("h", "u", ("/", HostKey::Fingerprint(String::new())));
+    settings.password = Some(Secret::new("open sesame"));
+
+    assert!(!format!("{settings:?}").contains("sesame"));
+}
