@@ -69,8 +69,9 @@ const APART: &[&str] = &[
 const FLOWS: &str = "flows never call each other and know no edge";
 
 /// Adapters, which only `app.rs` may name.
-const ADAPTERS: [&str; 9] = [
+const ADAPTERS: [&str; 11] = [
     "SqliteLedger",
+    "PostgresLedger",
     "LocalVault",
     "LocalTree",
     "SftpVault",
@@ -78,6 +79,7 @@ const ADAPTERS: [&str; 9] = [
     "S3Vault",
     "S3Tree",
     "LocalSignals",
+    "RedisSignals",
     "OnlyOffice::new",
 ];
 

@@ -3,7 +3,7 @@
 use crate::Tree;
 
 /// A heavy dependency and the packages that own it.
-const OWNERS: [(&str, &[&str]); 14] = [
+const OWNERS: [(&str, &[&str]); 15] = [
     // The tests of the power-loss disk kill a program that writes as the service does.
     ("rusqlite", &["crates/ledger", "torture"]),
     ("axum", &["crates/server", "crates/understudy"]),
@@ -26,6 +26,7 @@ const OWNERS: [(&str, &[&str]); 14] = [
     ("utoipa", &["crates/server"]),
     ("metrics", &["crates/server"]),
     ("argon2", &["crates/server"]),
+    ("redis", &["crates/signals"]),
     ("object_store", &["crates/vault"]),
     ("russh", &["crates/vault"]),
     ("russh-sftp", &["crates/vault"]),

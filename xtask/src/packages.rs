@@ -7,12 +7,14 @@ use anyhow::bail;
 use crate::shell::{exists, run};
 
 /// A program the tests start, and the package that has it.
-const NEEDED: [(&str, &str); 6] = [
+const NEEDED: [(&str, &str); 7] = [
     ("chromium", "chromium"),
     ("chromedriver", "chromium-driver"),
     // Two of the example applications.
     ("node", "nodejs"),
     ("python3", "python3"),
+    // Each test starts its own.
+    ("redis-server", "redis-server"),
     // The vault on SFTP is tested against a real server; its keys are made by the client's tools.
     ("/usr/sbin/sshd", "openssh-server"),
     ("ssh-keygen", "openssh-client"),

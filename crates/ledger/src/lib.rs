@@ -7,11 +7,13 @@
 //! The port has nineteen parts, so that each fits a screen: [`Documents`], [`Keys`], [`Sessions`], [`Saves`], [`Changes`],
 //! [`History`], [`Publications`], [`Trail`], [`Callers`], [`Shares`], [`Snapshots`], [`Operations`], [`Outbox`], [`Pruning`],
 //! and for submissions [`Scopes`], [`Templates`], [`Logs`], [`Staging`], [`Records`].
-//! Adapters stand beside it ([`sqlite`]), the suite every adapter passes is
+//! Adapters stand beside it ([`sqlite`], [`postgres`]), the suite every adapter passes is
 //! [`contract`], and [`faulty`] wraps any ledger so that its n-th call fails.
 //!
 //! Does not do: bytes (the vault), network, waiting for people.
 
+mod adapting;
+mod callback_text;
 pub mod callers;
 pub mod changes;
 pub mod contract;
@@ -22,6 +24,7 @@ pub mod keys;
 pub mod logs;
 pub mod operations;
 pub mod outbox;
+pub mod postgres;
 pub mod pruning;
 pub mod publications;
 pub mod records;
@@ -34,6 +37,7 @@ pub mod sqlite;
 pub mod staging;
 pub mod templates;
 pub mod trail;
+mod wishes;
 
 pub use callers::Callers;
 pub use changes::Changes;

@@ -1,9 +1,16 @@
 //! Signals within one process.
+//!
+//! Guarantees: who listens here hears at once. Does not do: reach other instances.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
+use model::DocumentId;
 use tokio::sync::broadcast;
 
-use crate::{Listener, Signal, Signals};
+use crate::counters::Counters;
+use crate::leases::Leases;
+use crate::{Lease, Listener, Signal, Signals};
 
 /// A listener that is this far behind has missed something and looks for itself.
 const BACKLOG: usize = 1024;
@@ -11,36 +18,79 @@ const BACKLOG: usize = 1024;
 /// Signals for a single instance.
 #[derive(Debug)]
 pub struct LocalSignals {
-    sender: broadcast::Sender<Signal>,
+    /// `None` says that some may have been missed.
+    sender: broadcast::Sender<Option<Signal>>,
+    leases: Leases,
+    counters: Counters,
+}
+
+impl LocalSignals {
+    /// Tells everybody who listens here, and waits for nobody.
+    pub(crate) fn tell(&self, signal: Signal) {
+        // Nobody listening is fine.
+        let _ = self.sender.send(Some(signal));
+    }
+
+    /// Lets everybody who listens here look for themselves.
+    pub(crate) fn tell_missed(&self) {
+        let _ = self.sender.send(None);
+    }
+
+    pub(crate) fn count_here(&self, what: &str, window: Duration) -> u64 {
+        self.counters.count(what, window)
+    }
 }
 
 impl Default for LocalSignals {
     fn default() -> Self {
-        Self { sender: broadcast::channel(BACKLOG).0 }
+        Self {
+            sender: broadcast::channel(BACKLOG).0,
+            leases: Leases::default(),
+            counters: Counters::default(),
+        }
     }
 }
 
 #[async_trait]
 impl Signals for LocalSignals {
     async fn announce(&self, signal: Signal) {
-        // Nobody listening is fine.
-        let _ = self.sender.send(signal);
+        self.tell(signal);
     }
 
     fn listen(&self) -> Box<dyn Listener> {
         Box::new(LocalListener { receiver: self.sender.subscribe() })
     }
+
+    async fn show_users(&self, _document: &DocumentId, _users: &[String]) {
+        // There is nobody outside of this process to show them to.
+    }
+
+    async fn take_lease(&self, document: &DocumentId, holder: &str) -> Lease {
+        self.leases.take(document, holder)
+    }
+
+    async fn renew_lease(&self, document: &DocumentId, holder: &str) -> Lease {
+        self.leases.renew(document, holder)
+    }
+
+    async fn release_lease(&self, document: &DocumentId, holder: &str) {
+        self.leases.release(document, holder);
+    }
+
+    async fn count(&self, what: &str, window: Duration) -> u64 {
+        self.count_here(what, window)
+    }
 }
 
 struct LocalListener {
-    receiver: broadcast::Receiver<Signal>,
+    receiver: broadcast::Receiver<Option<Signal>>,
 }
 
 #[async_trait]
 impl Listener for LocalListener {
     async fn next(&mut self) -> Option<Signal> {
         match self.receiver.recv().await {
-            Ok(signal) => Some(signal),
+            Ok(heard) => heard,
             Err(broadcast::error::RecvError::Lagged(_)) => None,
             // The service is ending; whoever still waits has a deadline of its own.
             Err(broadcast::error::RecvError::Closed) => std::future::pending().await,

@@ -48,6 +48,11 @@ impl Desk {
         desk
     }
 
+    /// A desk of another instance that works on the same ledger; its clock and its random numbers are its own.
+    pub fn beside(ledger: Arc<dyn Ledger>) -> Self {
+        Self { ledger, second: AtomicI64::new(0), random: AtomicU64::new(1_000_000) }
+    }
+
     /// The same desk after its ledger was closed, or lost its process, and opened again.
     pub fn reopened(self, ledger: Arc<dyn Ledger>) -> Self {
         Self { ledger, ..self }

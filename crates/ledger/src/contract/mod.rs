@@ -29,10 +29,17 @@ mod workbooks;
 
 pub use desk::{Desk, environment};
 
-/// Makes a test of every check. `$make` is an expression that gives a fresh `Arc<dyn Ledger>`.
+/// Makes a test of every check, or of those of some areas: `contract_tests!(fresh().await; documents keys)`. `$make` is an
+/// expression that gives a fresh `Arc<dyn Ledger>`.
 #[macro_export]
 macro_rules! contract_tests {
     ($make:expr) => {
+        $crate::contract_tests!($make; documents keys sessions saves forgotten changes history pruning callers shares publications trail operations outbox logs staging submitting records snapshots scopes templates);
+    };
+    ($make:expr; $($area:ident)+) => {
+        $($crate::contract_tests!(@@ $area, $make);)+
+    };
+    (@@ documents, $make:expr) => {
         $crate::contract_tests!(@ $make, documents, [
             companies_and_projects_are_listed_and_unique,
             a_document_appears_with_its_first_version,
@@ -40,6 +47,8 @@ macro_rules! contract_tests {
             documents_are_listed_page_by_page_within_their_company,
             a_blob_no_row_names_is_adopted_once,
         ]);
+    };
+    (@@ keys, $make:expr) => {
         $crate::contract_tests!(@ $make, keys, [
             an_idle_key_is_reused_while_its_base_is_the_head,
             two_openers_get_one_key,
@@ -52,6 +61,8 @@ macro_rules! contract_tests {
             somebody_inside_a_retired_key_is_noticed,
             keys_are_never_issued_twice,
         ]);
+    };
+    (@@ sessions, $make:expr) => {
         $crate::contract_tests!(@ $make, sessions, [
             people_are_known_by_name_and_since_when,
             somebody_who_comes_back_is_there_since_then,
@@ -62,6 +73,8 @@ macro_rules! contract_tests {
             an_answer_older_than_the_last_word_changes_nothing,
             sessions_are_listed_page_by_page,
         ]);
+    };
+    (@@ saves, $make:expr) => {
         $crate::contract_tests!(@ $make, saves, [
             a_final_save_becomes_the_next_version,
             a_force_save_is_a_checkpoint_and_keeps_the_version,
@@ -88,6 +101,8 @@ macro_rules! contract_tests {
             what_a_key_still_needs_of_the_server_is_known,
             the_audit_chain_holds_and_nothing_contradicts_itself,
         ]);
+    };
+    (@@ forgotten, $make:expr) => {
         $crate::contract_tests!(@ $make, forgotten, [
             a_forgotten_file_becomes_a_version_once,
             a_forgotten_file_that_is_already_kept_is_nothing_new,
@@ -99,6 +114,8 @@ macro_rules! contract_tests {
             a_damaged_forgotten_file_is_quarantined_once,
             the_bytes_of_a_forgotten_file_are_kept_once_and_nothing_else_changes,
         ]);
+    };
+    (@@ changes, $make:expr) => {
         $crate::contract_tests!(@ $make, changes, [
             a_new_version_is_put_on_a_document_nobody_edits,
             nothing_is_changed_past_somebody_who_edits,
@@ -108,6 +125,8 @@ macro_rules! contract_tests {
             a_kept_copy_is_used_or_dismissed_once,
             what_came_after_a_save_is_told,
         ]);
+    };
+    (@@ history, $make:expr) => {
         $crate::contract_tests!(@ $make, history, [
             pages_of_contents_join_without_gap_or_repeat,
             a_record_of_changes_is_kept_with_its_version_and_with_nothing_else,
@@ -115,6 +134,8 @@ macro_rules! contract_tests {
             people_are_known_by_what_they_did_in_their_company,
             mentions_are_written_down_once_and_handed_out_in_order,
         ]);
+    };
+    (@@ pruning, $make:expr) => {
         $crate::contract_tests!(@ $make, pruning, [
             contents_the_policy_does_not_keep_are_let_go_and_that_is_told,
             what_a_session_or_a_link_needs_is_never_let_go,
@@ -125,6 +146,8 @@ macro_rules! contract_tests {
             a_deleted_document_with_work_left_is_not_purged,
             a_kept_copy_is_let_go_only_after_a_person_settled_it,
         ]);
+    };
+    (@@ callers, $make:expr) => {
         $crate::contract_tests!(@ $make, callers, [
             a_token_is_found_by_its_hash_and_by_nothing_else,
             a_token_needs_companies_that_exist,
@@ -134,6 +157,8 @@ macro_rules! contract_tests {
             a_document_beyond_a_limit_is_refused_and_nothing_is_written,
             a_save_beyond_a_limit_is_taken_and_told,
         ]);
+    };
+    (@@ shares, $make:expr) => {
         $crate::contract_tests!(@ $make, shares, [
             a_share_link_is_found_by_its_hash_and_listed_with_its_document,
             a_use_is_counted_and_has_a_guest,
@@ -142,6 +167,8 @@ macro_rules! contract_tests {
             guests_of_revoked_links_are_unwelcome_and_nobody_else_is,
             what_happens_to_share_links_is_written_down,
         ]);
+    };
+    (@@ publications, $make:expr) => {
         $crate::contract_tests!(@ $make, publications, [
             a_moved_head_owes_its_publication,
             a_publication_overtaken_by_a_save_is_still_owed,
@@ -150,6 +177,8 @@ macro_rules! contract_tests {
             a_damaged_external_change_is_quarantined,
             what_the_tree_should_show_is_listed_without_what_it_owes,
         ]);
+    };
+    (@@ trail, $make:expr) => {
         $crate::contract_tests!(@ $make, trail, [
             acts_tell_who_did_what_from_where_and_what_came_of_it,
             a_new_document_is_anchored_at_once,
@@ -163,16 +192,22 @@ macro_rules! contract_tests {
             a_save_has_a_receipt,
             a_blob_remembers_when_it_was_last_read_back,
         ]);
+    };
+    (@@ operations, $make:expr) => {
         $crate::contract_tests!(@ $make, operations, [
             keys_that_may_hold_unsaved_work_are_told,
             an_act_on_the_installation_is_written_down,
         ]);
+    };
+    (@@ outbox, $make:expr) => {
         $crate::contract_tests!(@ $make, outbox, [
             an_act_is_told_to_whoever_wants_to_hear_of_it,
             deliveries_about_one_document_are_told_in_order,
             what_was_given_up_is_listed_lets_others_pass_and_can_be_tried_again,
             a_target_that_is_gone_is_not_waited_for,
         ]);
+    };
+    (@@ logs, $make:expr) => {
         $crate::contract_tests!(@ $make, logs, [
             an_upload_begins_as_preprocessing_and_is_found_in_its_scope_only,
             the_same_upload_again_is_the_same_log,
@@ -193,6 +228,8 @@ macro_rules! contract_tests {
             logs_are_listed_by_scope_state_and_page,
             the_bytes_of_a_workbook_are_needed_for_ever,
         ]);
+    };
+    (@@ staging, $make:expr) => {
         $crate::contract_tests!(@ $make, staging, [
             a_preview_tells_what_is_created_updated_unchanged_and_removed,
             changes_are_listed_by_page_and_filter_before_and_after_the_commit,
@@ -208,6 +245,8 @@ macro_rules! contract_tests {
             what_a_preview_promises_is_what_the_records_show,
             what_a_preview_promises_is_what_the_records_show_of_other_workbooks,
         ]);
+    };
+    (@@ submitting, $make:expr) => {
         $crate::contract_tests!(@ $make, submitting, [
             a_submission_becomes_visible_at_once_and_whole,
             an_incomplete_submission_is_not_committed,
@@ -220,6 +259,8 @@ macro_rules! contract_tests {
             a_submission_is_finished_from_wherever_it_stopped,
             what_happens_to_a_scope_is_written_down_and_told,
         ]);
+    };
+    (@@ records, $make:expr) => {
         $crate::contract_tests!(@ $make, records, [
             records_are_read_as_they_are_and_as_they_were,
             the_history_of_a_record_is_in_the_order_of_commits,
@@ -229,12 +270,16 @@ macro_rules! contract_tests {
             erased_values_are_gone_and_the_history_stays,
             commits_are_listed_the_newest_first,
         ]);
+    };
+    (@@ snapshots, $make:expr) => {
         $crate::contract_tests!(@ $make, snapshots, [
             a_snapshot_names_the_blobs_of_its_moment,
             a_snapshot_is_not_written_over_anything,
             after_a_restore_no_key_is_issued_again,
             after_a_restore_a_live_key_is_asked_about_first,
         ]);
+    };
+    (@@ scopes, $make:expr) => {
         $crate::contract_tests!(@ $make, scopes, [
             organisations_are_made_replaced_and_listed_page_by_page,
             a_registration_belongs_to_its_organisation_and_has_a_number_of_its_own,
@@ -245,6 +290,8 @@ macro_rules! contract_tests {
             an_import_with_one_wrong_line_writes_nothing_and_tells_all_of_them,
             a_registration_has_no_more_deadlines_than_are_listed,
         ]);
+    };
+    (@@ templates, $make:expr) => {
         $crate::contract_tests!(@ $make, templates, [
             a_version_of_a_template_is_added_once_and_never_changes,
             versions_are_listed_newest_first_and_a_retired_one_stays,

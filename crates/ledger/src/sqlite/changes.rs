@@ -7,16 +7,16 @@ use model::{DocumentId, InboxNumber};
 use rusqlite::{Connection, params};
 use serde_json::json;
 
+use super::SqliteLedger;
 use super::audit::{Act, Actor, CompanyAct, anchor_document, append, append_company_act};
 use super::contents::{self, NewContent};
 use super::keys::{self, Asked, Sessions};
 use super::rows::{Stored, asked, get, ms, optional};
-use super::{SqliteLedger, callback_text};
 use crate::changes::{
     ChangeOutcome, ChangeRequest, ChangeSource, Changes, Download, EditorsInside, HeadChange, SaveNews,
 };
 use crate::documents::Author;
-use crate::{LedgerError, Result};
+use crate::{LedgerError, Result, callback_text};
 
 #[async_trait]
 impl Changes for SqliteLedger {

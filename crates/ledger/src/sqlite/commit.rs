@@ -5,8 +5,7 @@
 
 use jiff::Timestamp;
 use model::callbacks::{Answer, Callback};
-use model::checking::{Policy, Vanished, rule_on_vanished, what_vanished};
-use model::saves::{HeadFacts, IncomingSave, KeyAfterFinal, Ruling, SaveKind, SaveMark};
+use model::saves::{IncomingSave, KeyAfterFinal, Ruling, SaveKind, SaveMark};
 use model::saves::{becomes_newest, key_after_final, rule_on_save};
 use model::versions::Origin;
 use model::{DocumentId, InboxNumber, Label};
@@ -17,8 +16,10 @@ use super::audit::{Act, Actor, append};
 use super::contents::{self, NewContent, NewForm, NewKept};
 use super::inbox::{self, End, InboxRow};
 use super::rows::{Stored, ms};
-use super::{Shared, callback_text, facts, keys};
-use crate::documents::{Author, BlobFacts, Keeping};
+use super::{Shared, facts, keys};
+use crate::adapting::mark_of;
+pub(super) use crate::adapting::{author_of, compare, not_now, nothing_new, outcome_of};
+use crate::documents::{BlobFacts, Keeping};
 use crate::saves::{Aside, Committed, PreparedSave, StillNeeded};
 use crate::{LedgerError, Result};
 
@@ -104,30 +105,6 @@ fn named_changes<'a>(connection: &Connection, save: &'a PreparedSave) -> Result<
     }
 }
 
-/// A content that was compared with the head it is to replace.
-pub(super) struct Compared {
-    pub(super) ruling: Ruling,
-    /// Marked with what vanished.
-    pub(super) blob: BlobFacts,
-    vanished: Vec<Vanished>,
-}
-
-impl Compared {
-    pub(super) fn told(&self, committed: Committed) -> Committed {
-        Committed { vanished: self.vanished.clone(), ..committed }
-    }
-}
-
-pub(super) fn compare(policy: &Policy, (head, ruling): (&HeadFacts, Ruling), blob: &BlobFacts) -> Compared {
-    let moves_head = matches!(ruling, Ruling::NewVersion | Ruling::NewCheckpoint);
-    let extents = head.extent.zip(blob.extent).filter(|_| moves_head);
-    let vanished = extents.map(|(head, now)| what_vanished(&head, &now)).unwrap_or_default();
-    let flags = vanished.iter().map(|vanished| vanished.as_str()).filter(|code| policy.is_live(code));
-    let flags: Vec<&str> = blob.flags.split(',').filter(|flag| !flag.is_empty()).chain(flags).collect();
-    let ruling = rule_on_vanished(policy, ruling, &vanished);
-    Compared { ruling, blob: BlobFacts { flags: flags.join(","), ..blob.clone() }, vanished }
-}
-
 /// Whether an earlier final save of the same key is still being stored. The repeat of an older save carries the time of the
 /// newest change, so only after that one can it be told which is newer.
 pub(super) fn is_overtaking(connection: &Connection, number: InboxNumber, at: Timestamp) -> Result<bool> {
@@ -158,26 +135,6 @@ pub(super) fn still_needed(
             params![Stored(number)],
         )?,
     })
-}
-
-fn mark_of(row: &InboxRow, blob: &BlobFacts) -> SaveMark {
-    SaveMark {
-        inbox: row.number,
-        last_save: row.callback.last_save,
-        digest: blob.digest,
-        session_start: row.callback.session_start,
-        runs: callback_text::runs_in(&row.callback),
-    }
-}
-
-pub(super) fn outcome_of(ruling: Ruling) -> &'static str {
-    match ruling {
-        Ruling::NothingNew => "nothing-new",
-        Ruling::NewVersion => "version",
-        Ruling::NewCheckpoint => "checkpoint",
-        Ruling::FileBeside => "filed",
-        Ruling::KeepAside(_) => "conflict",
-    }
 }
 
 /// A content on its way into the history.
@@ -266,11 +223,6 @@ fn add(connection: &Connection, placing: &Placing<'_>, label: Label, when: &When
             changes: placing.changes,
         },
     )
-}
-
-pub(super) fn author_of(callback: &Callback) -> Author {
-    let id = callback.users.first().cloned().unwrap_or_default();
-    Author::new(id.clone(), callback.author_name.clone().unwrap_or(id))
 }
 
 fn next_checkpoint_on_head(connection: &Connection, document: &DocumentId) -> Result<Label> {
@@ -414,23 +366,4 @@ pub(super) fn give_up(connection: &Connection, number: InboxNumber, at: Timestam
         append(connection, &Act { document, at, actor: Actor::SAVEGUARD, action: "save-expired", details })?;
     }
     Ok(())
-}
-
-/// A save came while the file was fetched. It may hold more than the file, and whoever sent it may still be inside.
-pub(super) fn not_now(document: &DocumentId) -> Committed {
-    Committed { ruling: None, answer: Answer::TryAgain, ..nothing_new(document) }
-}
-
-pub(super) fn nothing_new(document: &DocumentId) -> Committed {
-    let ruling = Some(Ruling::NothingNew);
-    Committed {
-        document: Some(document.clone()),
-        ruling,
-        label: None,
-        kept: None,
-        answer: Answer::Saved,
-        vanished: Vec::new(),
-        over_quota: None,
-        is_new: false,
-    }
 }

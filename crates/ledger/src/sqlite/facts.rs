@@ -1,12 +1,13 @@
 //! Reads the facts that the rules of `model` decide by, inside the step's own transaction.
 
 use model::opening::LastBrought;
-use model::saves::{HeadFacts, KeyFacts, KeyStanding, SaveMark};
+use model::saves::{HeadFacts, KeyFacts, SaveMark};
 use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
 use rusqlite::{Connection, Row, params};
 
-use super::callback_text;
 use super::rows::{Stored, extent, get, get_optional, label, optional};
+pub(super) use crate::adapting::standing;
+use crate::callback_text;
 use crate::{LedgerError, Result};
 
 /// What is known of a key, as far as a save with these bytes is concerned.
@@ -86,14 +87,6 @@ pub(super) fn came_as(
 
 pub(super) fn exists(connection: &Connection, query: &str, values: impl rusqlite::Params) -> Result<bool> {
     Ok(connection.prepare_cached(query)?.exists(values)?)
-}
-
-pub(super) fn standing(state: &str) -> KeyStanding {
-    match state {
-        "live" => KeyStanding::Live,
-        "adopted" => KeyStanding::Adopted,
-        _ => KeyStanding::Retired,
-    }
 }
 
 /// The newest save of a kind, from the columns that begin with its name.

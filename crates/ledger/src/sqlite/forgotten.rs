@@ -17,8 +17,9 @@ use super::commit::{Placing, author_of, compare, keep_aside, not_now, nothing_ne
 use super::contents::{self, NewKept};
 use super::inbox::{self, End};
 use super::rows::optional;
-use super::{Shared, callback_text, facts, keys, sessions};
+use super::{Shared, facts, keys, sessions};
 use crate::Result;
+use crate::callback_text;
 use crate::documents::Keeping;
 use crate::saves::{Arrival, Aside, Committed, ForgottenFile};
 

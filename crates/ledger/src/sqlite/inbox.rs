@@ -6,7 +6,9 @@ use model::{DocumentId, InboxNumber};
 use rusqlite::{Connection, params};
 
 use super::rows::{Stored, get, get_optional, label, ms, optional, optional_ms};
-use super::{Shared, callback_text, keys};
+use super::{Shared, keys};
+pub(super) use crate::adapting::{End, InboxRow};
+use crate::callback_text;
 use crate::saves::{Arrival, Committed, Receipt, ReceiptStanding};
 use crate::{LedgerError, Result};
 
@@ -107,15 +109,6 @@ pub(super) fn write_down(
     u64::try_from(connection.last_insert_rowid()).map(InboxNumber).map_err(LedgerError::damaged)
 }
 
-/// A callback that a step works on.
-pub(super) struct InboxRow {
-    pub(super) number: InboxNumber,
-    pub(super) document: Option<DocumentId>,
-    pub(super) callback: Callback,
-    /// How it ended, if it did.
-    pub(super) end: Option<Committed>,
-}
-
 pub(super) fn load(connection: &Connection, number: InboxNumber) -> Result<InboxRow> {
     let found = connection.prepare_cached("SELECT * FROM inbox WHERE number = ?1")?.query_row(
         [Stored(number)],
@@ -169,11 +162,4 @@ pub(super) fn finish(
             optional_ms(end.answered_at),
         ])?;
     Ok(())
-}
-
-/// The end of a callback.
-pub(super) struct End<'a> {
-    pub(super) committed: &'a Committed,
-    pub(super) at: Timestamp,
-    pub(super) answered_at: Option<Timestamp>,
 }

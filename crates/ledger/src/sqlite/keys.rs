@@ -1,9 +1,9 @@
 //! Editor keys on SQLite: issuing under the document's lock, reuse, retirement, presence.
 
 use async_trait::async_trait;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use model::callbacks::Callback;
-use model::opening::{LeftKeyFacts, LiveKeyFacts, OpenFacts, OpenRuling, Quiet, rule_on_open};
+use model::opening::{OpenFacts, OpenRuling, rule_on_open};
 use model::saves::{IncomingSave, KeyStanding, SaveKind};
 use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
 use rusqlite::{Connection, Row, params};
@@ -12,13 +12,12 @@ use serde_json::json;
 use super::audit::{Act, Actor, append};
 use super::rows::{Stored, get, get_optional, label, ms, names, optional, optional_ms};
 use super::{Shared, SqliteLedger, facts, history, sessions};
+pub(super) use crate::adapting::{Asked, Sessions, storing_since};
+use crate::adapting::{left_facts, live_facts, reuse};
 use crate::keys::{
-    KeyGrant, KeyRecord, KeyStandingNow, Knowledge, OpenGrant, OpenRequest, Presence, Retirement, ViewKey,
+    KeyGrant, KeyRecord, KeyStandingNow, OpenGrant, OpenRequest, Presence, Retirement, ViewKey,
 };
 use crate::{Keys, LedgerError, Result};
-
-/// A save whose file cannot be fetched stays open until its link is dead; for so long nobody waits.
-const STORING_TAKES_AT_MOST: SignedDuration = SignedDuration::from_secs(150);
 
 #[async_trait]
 impl Keys for SqliteLedger {
@@ -86,11 +85,6 @@ impl Keys for SqliteLedger {
         })
         .await
     }
-}
-
-/// A save that is still open and older than this is not waited for.
-pub(super) fn storing_since(at: Timestamp) -> Timestamp {
-    at.checked_sub(STORING_TAKES_AT_MOST).unwrap_or(Timestamp::MIN)
 }
 
 /// Whether a save of the key is on its way to the ledger. After retirement it would be a conflict copy for no reason, and a
@@ -167,23 +161,6 @@ fn rule_and_do(connection: &Connection, shared: &Shared, request: &OpenRequest) 
     }
 }
 
-/// What the server said, and when it counts.
-pub(super) struct Asked<'a> {
-    pub(super) knowledge: Option<&'a Knowledge>,
-    pub(super) quiet_after: SignedDuration,
-    /// For whoever wants to go on with a key: a save that we did not hear stands in their way, not what was heard of it.
-    pub(super) listening_since: Option<Timestamp>,
-}
-
-/// The head of a document and the sessions that may still work on it.
-pub(super) struct Sessions {
-    pub(super) head: Label,
-    pub(super) facts: OpenFacts,
-    pub(super) live: Option<KeyRecord>,
-    /// Only looked at without a live key.
-    pub(super) left: Option<KeyRecord>,
-}
-
 pub(super) fn sessions_of(
     connection: &Connection,
     document: &DocumentId,
@@ -225,30 +202,6 @@ fn left_key_of(connection: &Connection, document: &DocumentId) -> Result<Option<
     optional(connection.prepare_cached(query)?.query_row([document.as_str()], record))
 }
 
-fn left_facts(left: &KeyRecord, asked: &Asked<'_>) -> LeftKeyFacts {
-    let known = knowledge_of(left, asked);
-    LeftKeyFacts { server: known.map(|known| known.server), quiet: quiet(left, asked) }
-}
-
-/// Whether nothing had been heard of a key for a while when the server was asked about it.
-fn quiet(record: &KeyRecord, asked: &Asked<'_>) -> Quiet {
-    let heard_of = match asked.listening_since {
-        // Nobody waits for our answer; a save can only have come when we did not listen.
-        Some(since) if record.saves_received == 0 && record.retired_at.is_none() && !record.is_spent => since,
-        _ => record.last_seen_at.max(record.retired_at).unwrap_or(record.issued_at),
-    };
-    let known = knowledge_of(record, asked);
-    let was_quiet = known.is_some_and(|known| known.asked_at.duration_since(heard_of) >= asked.quiet_after);
-    if was_quiet { Quiet::Yes } else { Quiet::No }
-}
-
-/// What the server said of a key, unless a save of it came since.
-fn knowledge_of<'a>(record: &KeyRecord, asked: &Asked<'a>) -> Option<&'a Knowledge> {
-    let is_about_it =
-        |known: &&Knowledge| known.key == record.key && known.saves_received == record.saves_received;
-    asked.knowledge.filter(is_about_it)
-}
-
 /// The server holds nothing under a retired key.
 pub(super) fn confirm(connection: &Connection, key: &EditorKey, at: Timestamp) -> Result<()> {
     connection
@@ -267,13 +220,6 @@ fn revive(connection: &Connection, key: &EditorKey) -> Result<()> {
     Ok(())
 }
 
-fn live_facts(live: &KeyRecord, asked: &Asked<'_>) -> Result<LiveKeyFacts> {
-    let (_, base) = live.base.ok_or_else(|| LedgerError::damaged("a live key without a base"))?;
-    let server = knowledge_of(live, asked).map(|known| known.server);
-    let has_received_saves = live.saves_received > 0 || live.is_spent;
-    Ok(LiveKeyFacts { base, has_received_saves, server, quiet: quiet(live, asked) })
-}
-
 /// An open row older than a committed final save of its key no longer matters: that save holds everything it held.
 fn final_save_is_being_stored(connection: &Connection, document: &DocumentId) -> Result<bool> {
     facts::exists(
@@ -282,17 +228,6 @@ fn final_save_is_being_stored(connection: &Connection, document: &DocumentId) ->
          WHERE i.document = ?1 AND i.outcome IS NULL AND i.status = 2 AND i.number > coalesce(k.final_inbox, 0)",
         params![document.as_str()],
     )
-}
-
-fn reuse(live: KeyRecord) -> Result<OpenGrant> {
-    let (base, base_digest) = live.base.ok_or_else(|| LedgerError::damaged("a live key without a base"))?;
-    Ok(OpenGrant::Granted(KeyGrant {
-        key: live.key,
-        base,
-        base_digest,
-        is_new: false,
-        brings_back_stranded: false,
-    }))
 }
 
 fn bring_back(connection: &Connection, live: KeyRecord, request: &OpenRequest) -> Result<OpenGrant> {

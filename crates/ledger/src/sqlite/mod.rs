@@ -9,7 +9,6 @@
 
 mod acts;
 mod audit;
-mod callback_text;
 mod callers;
 mod changes;
 mod clearing;

@@ -4,10 +4,10 @@
 //! rehearsed leaves nothing at all: it runs in a savepoint of its own.
 
 use jiff::civil::Date;
-use model::scopes::{Deadline, Reversed, Span};
+use model::scopes::{Deadline, Span};
 use model::{OrganisationId, Scope, TemplateId};
 use rusqlite::{Connection, Params, params};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::audit::{Actor, append_organisation_act};
 use super::facts::exists;
@@ -17,15 +17,12 @@ use crate::scopes::{
     Accreditation, AccreditationWish, DeadlineWish, How, Import, Imported, Organisation, OrganisationWish,
     PER_REGISTRATION_MAX, Registration, RegistrationWish, ScopeWish, Writing,
 };
+use crate::wishes::{
+    self, ACCREDITATION_WORDS, DEADLINE_WORDS, Effect, ORGANISATION_WORDS, REGISTRATION_WORDS,
+    accreditation_text, deadline_text, effect, expect, is_about_the_wish, organisation_text,
+    registration_text, told,
+};
 use crate::{LedgerError, Result};
-
-/// What a wish came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Effect {
-    Created,
-    Changed,
-    Unchanged,
-}
 
 pub(super) fn organisation(
     connection: &Connection,
@@ -35,13 +32,7 @@ pub(super) fn organisation(
     let before = find_organisation(connection, &wish.id)?;
     expect(writing.how, before.as_ref(), || format!("organisation `{}`", wish.id))?;
     let was = before.as_ref();
-    let after = Organisation {
-        id: wish.id.clone(),
-        name: chosen(writing.how, &wish.name, was.map(|was| &was.name))
-            .unwrap_or_else(|| wish.id.to_string()),
-        number: chosen(writing.how, &wish.number, was.and_then(|was| was.number.as_ref())),
-        created_at: was.map_or(writing.at, |was| was.created_at),
-    };
+    let after = wishes::organisation(wish, was, writing);
     let effect = effect(was, &after);
     if effect != Effect::Unchanged {
         connection
@@ -50,9 +41,8 @@ pub(super) fn organisation(
                  ON CONFLICT DO UPDATE SET (name, number) = (?2, ?3)",
             )?
             .execute(params![after.id.as_str(), after.name, after.number, ms(after.created_at)])?;
-        let words = ["organisation-created", "organisation-changed"];
-        let told = |each: &Organisation| json!({ "name": each.name, "number": each.number });
-        note(connection, &wish.id, writing, (words, effect, told(&after), was.map(told)))?;
+        let act = told(ORGANISATION_WORDS, (organisation_text(&after), was.map(organisation_text)));
+        note(connection, &wish.id, writing, act)?;
     }
     Ok((after, effect))
 }
@@ -66,7 +56,7 @@ pub(super) fn registration(
     require_organisation(connection, &scope.organisation)?;
     let before = find_registration(connection, scope)?;
     expect(writing.how, before.as_ref(), || format!("registration `{}`", scope.registration))?;
-    let after = wished_registration(wish, before.as_ref(), writing)?;
+    let after = wishes::registration(wish, before.as_ref(), writing)?;
     let effect = effect(before.as_ref(), &after);
     if effect == Effect::Unchanged {
         return Ok((after, effect));
@@ -99,29 +89,9 @@ pub(super) fn registration(
             until,
             ms(after.created_at),
         ])?;
-    let words = ["registration-created", "registration-changed"];
-    let told = (words, effect, registration_text(&after), before.as_ref().map(registration_text));
-    note(connection, &scope.organisation, writing, told)?;
+    let act = told(REGISTRATION_WORDS, (registration_text(&after), before.as_ref().map(registration_text)));
+    note(connection, &scope.organisation, writing, act)?;
     Ok((after, effect))
-}
-
-fn wished_registration(
-    wish: &RegistrationWish,
-    was: Option<&Registration>,
-    writing: &Writing,
-) -> Result<Registration> {
-    let (how, id) = (writing.how, || wish.scope.registration.to_string());
-    let from = chosen(how, &wish.from, was.and_then(|was| was.active.from()).as_ref());
-    let until = chosen(how, &wish.until, was.and_then(|was| was.active.until()).as_ref());
-    Ok(Registration {
-        scope: wish.scope.clone(),
-        number: chosen(how, &wish.number, was.map(|was| &was.number)).unwrap_or_else(id),
-        title: chosen(how, &wish.title, was.map(|was| &was.title)).unwrap_or_else(id),
-        material: chosen(how, &wish.material, was.and_then(|was| was.material.as_ref())),
-        template: chosen(how, &wish.template, was.and_then(|was| was.template.as_ref())),
-        active: Span::new(from, until).map_err(LedgerError::Reversed)?,
-        created_at: was.map_or(writing.at, |was| was.created_at),
-    })
 }
 
 pub(super) fn accreditation(
@@ -133,7 +103,7 @@ pub(super) fn accreditation(
     require_registration(connection, scope)?;
     let before = find_accreditation(connection, scope, &wish.id)?;
     expect(writing.how, before.as_ref(), || format!("accreditation `{}`", wish.id))?;
-    let after = wished_accreditation(wish, before.as_ref(), writing)?;
+    let after = wishes::accreditation(wish, before.as_ref(), writing)?;
     let effect = effect(before.as_ref(), &after);
     if effect == Effect::Unchanged {
         return Ok((after, effect));
@@ -166,27 +136,10 @@ pub(super) fn accreditation(
             until,
             ms(after.created_at),
         ])?;
-    let words = ["accreditation-created", "accreditation-changed"];
-    let told = (words, effect, accreditation_text(&after), before.as_ref().map(accreditation_text));
-    note(connection, &scope.organisation, writing, told)?;
+    let act =
+        told(ACCREDITATION_WORDS, (accreditation_text(&after), before.as_ref().map(accreditation_text)));
+    note(connection, &scope.organisation, writing, act)?;
     Ok((after, effect))
-}
-
-fn wished_accreditation(
-    wish: &AccreditationWish,
-    was: Option<&Accreditation>,
-    writing: &Writing,
-) -> Result<Accreditation> {
-    let how = writing.how;
-    let from = chosen(how, &wish.from, was.and_then(|was| was.valid.from()).as_ref());
-    let until = chosen(how, &wish.until, was.and_then(|was| was.valid.until()).as_ref());
-    Ok(Accreditation {
-        scope: wish.scope.clone(),
-        id: wish.id.clone(),
-        number: chosen(how, &wish.number, was.map(|was| &was.number)).unwrap_or_else(|| wish.id.to_string()),
-        valid: Span::new(from, until).map_err(LedgerError::Reversed)?,
-        created_at: was.map_or(writing.at, |was| was.created_at),
-    })
 }
 
 pub(super) fn deadline(
@@ -198,11 +151,7 @@ pub(super) fn deadline(
     require_registration(connection, scope)?;
     let before = find_deadline(connection, scope, &wish.period)?;
     expect(writing.how, before.as_ref(), || format!("deadline `{}`", wish.period))?;
-    let opens = chosen(writing.how, &wish.opens, before.as_ref().and_then(|was| was.opens).as_ref());
-    if let Some(opens) = opens.filter(|opens| *opens > wish.due) {
-        return Err(LedgerError::Reversed(Reversed(opens, wish.due)));
-    }
-    let after = Deadline { period: wish.period.clone(), opens, due: wish.due };
+    let after = wishes::deadline(wish, before.as_ref(), writing)?;
     let effect = effect(before.as_ref(), &after);
     if effect == Effect::Created {
         refuse_too_many(connection, scope, ("deadlines", "deadlines of a registration"))?;
@@ -216,14 +165,9 @@ pub(super) fn deadline(
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET (opens_day, due_day) = (?4, ?5)",
             )?
             .execute(params![organisation, registration, after.period, opens, due, ms(writing.at)])?;
-        let told = |each: &Deadline| deadline_text(scope, each);
-        let words = ["deadline-set", "deadline-changed"];
-        note(
-            connection,
-            &scope.organisation,
-            writing,
-            (words, effect, told(&after), before.as_ref().map(told)),
-        )?;
+        let text = |each: &Deadline| deadline_text(registration, each);
+        let act = told(DEADLINE_WORDS, (text(&after), before.as_ref().map(text)));
+        note(connection, &scope.organisation, writing, act)?;
     }
     Ok((after, effect))
 }
@@ -240,7 +184,7 @@ pub(super) fn remove_deadline(
             "DELETE FROM deadlines WHERE organisation = ?1 AND registration = ?2 AND period = ?3",
         )?
         .execute(params![organisation, registration, period])?;
-    let details = deadline_text(scope, &deadline);
+    let details = deadline_text(registration, &deadline);
     let who = (Actor::person(&writing.by), writing.at);
     append_organisation_act(connection, &scope.organisation, who, ("deadline-removed", &details))?;
     Ok(true)
@@ -284,41 +228,6 @@ fn write(connection: &Connection, wish: &ScopeWish, writing: &Writing) -> Result
         ScopeWish::Registration(wish) => registration(connection, wish, writing).map(|put| put.1),
         ScopeWish::Accreditation(wish) => accreditation(connection, wish, writing).map(|put| put.1),
         ScopeWish::Deadline(wish) => deadline(connection, wish, writing).map(|put| put.1),
-    }
-}
-
-fn is_about_the_wish(error: &LedgerError) -> bool {
-    matches!(
-        error,
-        LedgerError::NotFound { .. }
-            | LedgerError::AlreadyExists { .. }
-            | LedgerError::NoTemplate { .. }
-            | LedgerError::TooMany { .. }
-            | LedgerError::Reversed(_)
-    )
-}
-
-/// What is new must not be there.
-fn expect<T>(how: How, before: Option<&T>, what: impl Fn() -> String) -> Result<()> {
-    match how {
-        How::Create if before.is_some() => Err(LedgerError::AlreadyExists { what: what() }),
-        How::Create | How::Put | How::Merge => Ok(()),
-    }
-}
-
-/// A part of the wish, or what is there if the wish says nothing of it and that means to leave it.
-fn chosen<T: Clone>(how: How, wished: &Option<T>, before: Option<&T>) -> Option<T> {
-    match how {
-        How::Merge => wished.as_ref().or(before).cloned(),
-        How::Create | How::Put => wished.clone(),
-    }
-}
-
-fn effect<T: PartialEq>(before: Option<&T>, after: &T) -> Effect {
-    match before {
-        None => Effect::Created,
-        Some(before) if before == after => Effect::Unchanged,
-        Some(_) => Effect::Changed,
     }
 }
 
@@ -371,52 +280,12 @@ fn days(span: Span) -> (Option<Stored<Date>>, Option<Stored<Date>>) {
     (span.from().map(Stored), span.until().map(Stored))
 }
 
-fn day_text(day: Option<Date>) -> Option<String> {
-    day.map(|day| day.to_string())
-}
-
-fn registration_text(each: &Registration) -> Value {
-    json!({
-        "registration": each.scope.registration.as_str(),
-        "number": each.number,
-        "title": each.title,
-        "material": each.material,
-        "template": each.template.as_ref().map(TemplateId::as_str),
-        "from": day_text(each.active.from()),
-        "until": day_text(each.active.until()),
-    })
-}
-
-fn accreditation_text(each: &Accreditation) -> Value {
-    json!({
-        "registration": each.scope.registration.as_str(),
-        "accreditation": each.id.as_str(),
-        "number": each.number,
-        "from": day_text(each.valid.from()),
-        "until": day_text(each.valid.until()),
-    })
-}
-
-fn deadline_text(scope: &Scope, each: &Deadline) -> Value {
-    json!({
-        "registration": scope.registration.as_str(),
-        "period": each.period,
-        "opens": day_text(each.opens),
-        "due": each.due.to_string(),
-    })
-}
-
-/// Writes down what came, and what was there before.
 fn note(
     connection: &Connection,
     organisation: &OrganisationId,
     writing: &Writing,
-    ([created, changed], effect, mut details, before): ([&str; 2], Effect, Value, Option<Value>),
+    (action, details): (&str, Value),
 ) -> Result<()> {
-    let action = if effect == Effect::Created { created } else { changed };
-    if let Some(before) = before {
-        details["before"] = before;
-    }
     let who = (Actor::person(&writing.by), writing.at);
     append_organisation_act(connection, organisation, who, (action, &details))
 }

@@ -8,7 +8,8 @@ use model::{Digest, EditorKey, InboxNumber};
 use rusqlite::Row;
 
 use super::rows::{Stored, get, get_optional, optional};
-use super::{SqliteLedger, callback_text, commit, companies, facts, forgotten, inbox};
+use super::{SqliteLedger, commit, companies, facts, forgotten, inbox};
+use crate::callback_text;
 use crate::saves::{
     Arrival, Aside, Committed, ForgottenFile, OpenSave, PreparedSave, Receipt, SaveRecord, StillNeeded,
 };

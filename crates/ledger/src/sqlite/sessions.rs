@@ -2,8 +2,6 @@
 //!
 //! Who is inside stands in the key's own row (`users`); `session_people` knows their names and since when.
 
-use std::collections::BTreeSet;
-
 use async_trait::async_trait;
 use jiff::Timestamp;
 use model::EditorKey;
@@ -16,6 +14,7 @@ use super::audit::{Act, Actor, append};
 use super::keys::settle;
 use super::rows::{get, get_optional, label, ms, names, optional};
 use super::{Shared, SqliteLedger, facts};
+use crate::adapting::{knowledge, without_repeats, word};
 use crate::documents::Author;
 use crate::keys::{KeyStandingNow, Presence};
 use crate::sessions::{Look, LookOutcome, Person, SessionPage, SessionRecord};
@@ -105,20 +104,6 @@ fn name_people(connection: &Connection, session: &mut SessionRecord) -> Result<(
     Ok(())
 }
 
-const WORDS: [(ServerKnowledge, &str); 3] = [
-    (ServerKnowledge::Unknown, "unknown"),
-    (ServerKnowledge::ChangesHeld, "changes-held"),
-    (ServerKnowledge::NothingHeld, "nothing-held"),
-];
-
-fn knowledge(word: &str) -> Option<ServerKnowledge> {
-    WORDS.iter().find(|(_, known)| *known == word).map(|(knowledge, _)| *knowledge)
-}
-
-fn word(knowledge: ServerKnowledge) -> Option<&'static str> {
-    WORDS.iter().find(|(known, _)| *known == knowledge).map(|(_, word)| *word)
-}
-
 /// Somebody was given a key: when the server names them, we know what they are called.
 pub(super) fn expect(connection: &Connection, key: &EditorKey, user: &Author) -> Result<()> {
     connection
@@ -161,12 +146,6 @@ pub(super) fn note_presence(
         params![presence.key.as_str(), !users.is_empty()],
     )?;
     Ok(if is_stale { KeyStandingNow::Retired } else { KeyStandingNow::AsExpected })
-}
-
-/// Somebody with two tabs is named twice and is one person.
-fn without_repeats(users: &[String]) -> Vec<&String> {
-    let mut seen = BTreeSet::new();
-    users.iter().filter(|user| seen.insert(*user)).collect()
 }
 
 /// Whoever was inside before has been there since then; whoever was not came in just now.

@@ -10,6 +10,7 @@ fn a_step_waits_three_seconds_for_the_writer_unless_told_otherwise() {
     assert_eq!(options.wait_max, std::time::Duration::from_secs(3));
 }
 
+mod postgres;
 mod submissions;
 mod tampering;
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{LedgerError, Result};
 
-pub(super) fn write(callback: &Callback) -> String {
+pub(crate) fn write(callback: &Callback) -> String {
     json!({
         "key": callback.key.as_str(),
         "status": callback.status,
@@ -29,7 +29,7 @@ pub(super) fn write(callback: &Callback) -> String {
     .to_string()
 }
 
-pub(super) fn read(text: &str) -> Result<Callback> {
+pub(crate) fn read(text: &str) -> Result<Callback> {
     let value: Value =
         serde_json::from_str(text).map_err(|_| LedgerError::damaged("a callback is not JSON"))?;
     let string = |name: &str| value[name].as_str().map(str::to_owned);
@@ -57,7 +57,7 @@ pub(super) fn read(text: &str) -> Result<Callback> {
 }
 
 /// How many runs of changes by one author the history of a callback lists.
-pub(super) fn runs_in(callback: &Callback) -> Option<u32> {
+pub(crate) fn runs_in(callback: &Callback) -> Option<u32> {
     let runs: Vec<Value> = serde_json::from_str(callback.history.as_deref()?).ok()?;
     u32::try_from(runs.len()).ok().filter(|count| *count > 0)
 }
