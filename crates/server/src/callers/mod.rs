@@ -19,7 +19,7 @@ mod tests;
 use ledger::LedgerError;
 use model::access::Caller;
 
-pub(crate) use api_tokens::{Wish, check, issue};
+pub(crate) use api_tokens::{Wish, check, issue, still_counts};
 pub(crate) use claims::{Checks, sign};
 pub(crate) use host_keys::{HostKeys, verify_with_secrets};
 pub(crate) use refreshing::{follow, refresh};

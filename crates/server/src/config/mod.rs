@@ -96,6 +96,8 @@ pub struct Server {
     pub connections_max: usize,
     /// Origins of host pages that may call us from a browser, as a browser writes them.
     pub allowed_origins: Vec<String>,
+    /// Origins of host pages that may show our pages in a frame, as a browser writes them.
+    pub embedded_by: Vec<String>,
     /// The header in which a proxy tells the client's address; none is believed if there is no such proxy.
     pub client_address_header: Option<http::HeaderName>,
 }

@@ -46,6 +46,11 @@ pub(super) fn read_server(section: &mut Section<'_>) -> Option<Server> {
             .iter()
             .map(|url| url.origin().ascii_serialization())
             .collect(),
+        embedded_by: section
+            .urls("embedded_by")
+            .iter()
+            .map(|url| url.origin().ascii_serialization())
+            .collect(),
         client_address_header: section.parse("client_address_header", None, |text| match text {
             "" => Ok(None),
             name => name.parse().map(Some).map_err(|_| format!("is `{name}`, which is no header name")),
