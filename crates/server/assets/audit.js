@@ -21,7 +21,7 @@ const place = () => {
 
 const rows = (entries) => entries.map((entry) => [
   time(entry.at), entry.actor, word("act", entry.action),
-  entry.chain.startsWith("document:") ? el("a", { href: `/document/${encodeURIComponent(entry.chain.slice("document:".length))}` }, entry.chain) : entry.chain,
+  entry.chain.includes(":") ? entry.chain : el("a", { href: `/document/${encodeURIComponent(entry.chain)}` }, entry.chain),
   el("code", { class: "details" }, JSON.stringify(entry.details)), entry.from || "—"]);
 
 const show = async (after) => {
@@ -35,6 +35,10 @@ const show = async (after) => {
 };
 
 const start = (after) => show(after).catch((error) => fill("entries", el("p", { class: "bad", role: "alert" }, error.message)));
+
+// Entries come oldest first: those of the last day, unless somebody says otherwise.
+const dayAgo = new Date(Date.now() - 24 * 60 * 60 * 1000);
+form.elements.from.value = new Date(dayAgo - dayAgo.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();

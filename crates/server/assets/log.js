@@ -66,7 +66,7 @@ const parts = {
       el("p", { class: "verdict" }, created + updated + removed ? t("log.preview") : t("log.preview-nothing")),
       tiles(log.previewStats),
       log.problems.error + log.problems.warning ? el("p", {}, t("log.but", { errors: count(log.problems.error), warnings: count(log.problems.warning) })) : null,
-      acts(maySubmit === "true" ? button : null, marked()),
+      acts(maySubmit === "true" ? button : null, log.problems.error + log.problems.warning ? marked() : null),
     ];
   },
   submitting: (log) => {
@@ -77,7 +77,7 @@ const parts = {
     el("p", { class: "verdict good", id: "outcome" }, t("log.submitted", { n: log.submission, who: log.submitted_by ?? "" }), " ", time(log.submitted_at)),
     log.previewStats ? tiles(log.previewStats) : null,
     acts(el("button", { class: "button", id: "receipt", onclick: receipt }, t("log.receipt")),
-      el("a", { class: "button plain", href: `${scope}/records` }, t("submissions.records")), log.file_name ? marked() : null),
+      el("a", { class: "button plain", href: `${scope}/records` }, t("submissions.records")), log.problems.error + log.problems.warning ? marked() : null),
   ],
   superseded: (log) => [
     el("p", { class: "verdict warn", id: "superseded" }, t("log.superseded")), el("p", {}, t("log.newer-words")),

@@ -1,5 +1,6 @@
 //! A stage: a real service in a temporary folder, an understudy beside it, and a client that speaks the API.
 
+pub(crate) mod axe;
 pub(crate) mod browser;
 pub(crate) mod serving;
 pub(crate) mod submissions;
