@@ -70,7 +70,8 @@ async fn documents_are_brought_in_made_found_renamed_deleted_and_brought_back() 
     }
     browser.picture("console-documents").await;
     let made = stage.get("/api/v1/companies/acme/documents").await;
-    let flagged = made.as_array().unwrap().iter().filter(|each| each["name"] != "Quarterly plan.docx").count();
+    let flagged =
+        made.as_array().unwrap().iter().filter(|each| each["name"] != "Quarterly plan.docx").count();
     assert_eq!(flagged, 3, "each is a whole file of its kind");
 
     browser.client.goto(&format!("{}/?sort=name&words=PLAN+quarter", stage.base)).await.unwrap();
@@ -231,7 +232,8 @@ async fn a_list_of_many_documents_comes_in_pages() {
     stage.post("/api/v1/companies/acme/projects", &json!({ "id": "other", "name": "Other" })).await;
     let bytes = sample_docx("Report", &["It begins."]);
     for number in 0..60 {
-        let response = stage.upload(&format!("d{number:03}"), &format!("Report {number:03}.docx"), &bytes).await;
+        let response =
+            stage.upload(&format!("d{number:03}"), &format!("Report {number:03}.docx"), &bytes).await;
         assert!(response.status().is_success());
     }
     let browser = Browser::start().await;

@@ -30,7 +30,9 @@ fn bare(stage: &Stage, method: Method, path: &str) -> RequestBuilder {
 
 fn form(stage: &Stage, token: &str) -> RequestBuilder {
     let body = format!("token={token}&next=%2Fdocument%2F12345");
-    bare(stage, Method::POST, "/sign-in").header("content-type", "application/x-www-form-urlencoded").body(body)
+    bare(stage, Method::POST, "/sign-in")
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(body)
 }
 
 /// The cookie out of an answer, ready to be sent back.
@@ -57,9 +59,14 @@ async fn a_token_becomes_a_cookie_and_signing_out_takes_it_away() {
     stage.docx("12345").await;
 
     assert_eq!(status(bare(&stage, Method::GET, "/")).await, StatusCode::UNAUTHORIZED);
-    assert_eq!(status(form(&stage, "rubbish").header(FETCH_SITE, "same-origin")).await, StatusCode::UNAUTHORIZED);
+    assert_eq!(
+        status(form(&stage, "rubbish").header(FETCH_SITE, "same-origin")).await,
+        StatusCode::UNAUTHORIZED
+    );
     let cookie = signed_in(&stage, &admin()).await;
-    for page in ["/", "/document/12345", "/edit/12345", "/view/12345", "/operations", "/audit", "/submissions"] {
+    for page in
+        ["/", "/document/12345", "/edit/12345", "/view/12345", "/operations", "/audit", "/submissions"]
+    {
         let shown = status(bare(&stage, Method::GET, page).header(COOKIE, &cookie)).await;
         assert_eq!(shown, StatusCode::OK, "{page}");
     }
@@ -156,7 +163,14 @@ async fn nobody_sees_a_page_of_another_company() {
         (response.status(), response.text().await.unwrap())
     };
 
-    for path in ["/document/12345", "/document/nothing", "/edit/12345", "/view/12345", "/?company=acme", "/?company=nobody"] {
+    for path in [
+        "/document/12345",
+        "/document/nothing",
+        "/edit/12345",
+        "/view/12345",
+        "/?company=acme",
+        "/?company=nobody",
+    ] {
         let (status, page) = see(path).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
         assert!(page.contains("There is no such thing here") && !page.contains("report.docx"), "{path}");

@@ -53,7 +53,7 @@ async fn names_and_values_are_shown_as_text_on_every_page() {
         ("/submissions/o1/r1", ".path", HOSTILE),
         ("/submissions/o1/r1/logs/second", "#changes del", HOSTILE),
         ("/submissions/o1/r1/records", "#records tbody", HOSTILE),
-        ("/submissions/o1/r1/records/load-in/1000", "#history ins", HOSTILE),
+        ("/submissions/o1/r1/records/load-in/1000", "#history tbody", HOSTILE),
         ("/operations", "#sessions", "User ann"),
         ("/audit", "#filters select", HOSTILE),
         ("/view/12345", "#title", name),

@@ -73,8 +73,21 @@ impl Day {
 /// A load whose day is no day, of a registration that is another one's.
 fn broken() -> Vec<u8> {
     let load = [
-        "", "1000", "yesterday", "Plastic", "15 01 02", "No", "26.5", "14.02", "0.08", "12.4", "0.875", "10.85",
-        "AB12CDE", "Northern Bins", "",
+        "",
+        "1000",
+        "yesterday",
+        "Plastic",
+        "15 01 02",
+        "No",
+        "26.5",
+        "14.02",
+        "0.08",
+        "12.4",
+        "0.875",
+        "10.85",
+        "AB12CDE",
+        "Northern Bins",
+        "",
     ];
     let rows: [&[&str]; 5] = [
         &["__SG_META_TEMPLATE", "waste-records"],

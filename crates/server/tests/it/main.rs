@@ -16,6 +16,7 @@ mod comparing;
 mod console_documents;
 mod console_operations;
 mod console_sign_in;
+mod console_story;
 mod console_strangers;
 mod console_submissions;
 mod content;
