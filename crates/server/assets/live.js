@@ -16,11 +16,21 @@ const plain = (element) => {
   return copy.outerHTML;
 };
 
-const isInUse = (element) =>
-  element.contains(document.activeElement) || Boolean(element.querySelector("details[open], input:checked"));
+/** An open menu or a chosen version: somebody is in the middle of something. */
+const isInUse = (element) => Boolean(element.querySelector("details[open], input:checked"));
 
+const REACHED = "a, button, summary, input";
+
+/** Puts the fresh element in the place of the old one; whoever had the focus in a row has it again. */
 const put = (old, fresh) => {
-  if (plain(old) !== plain(fresh) && !isInUse(old)) old.replaceWith(document.adoptNode(fresh));
+  if (plain(old) === plain(fresh) || isInUse(old)) return;
+  const focused = old.contains(document.activeElement) ? document.activeElement : null;
+  const row = focused?.closest(ROWS);
+  const place = row ? [...row.querySelectorAll(REACHED)].indexOf(focused) : -1;
+  old.replaceWith(document.adoptNode(fresh));
+  if (place < 0) return;
+  const rows = fresh.matches(ROWS) ? [fresh] : [...fresh.querySelectorAll(ROWS)];
+  rows.find((each) => keyOf(each) === keyOf(row))?.querySelectorAll(REACHED)[place]?.focus();
 };
 
 const refresh = async () => {
