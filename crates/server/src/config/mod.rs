@@ -128,6 +128,19 @@ pub struct Api {
     pub jwks: Option<JwksSource>,
     /// For whom and by whom its tokens must be made.
     pub(crate) checks: Checks,
+    /// Where people sign in to our pages, if not at the host application.
+    pub provider: Option<Provider>,
+}
+
+/// An identity provider of OpenID Connect.
+#[derive(Debug, Clone)]
+pub struct Provider {
+    /// Its address, which is its name.
+    pub issuer: String,
+    /// What it calls us.
+    pub client_id: String,
+    /// What only it and we know; none for a public client.
+    pub client_secret: Option<Secret>,
 }
 
 /// Where published keys are.
@@ -288,7 +301,7 @@ struct Partial {
     document_server: Option<(Url, Url, Vec<Url>, http::HeaderName, Duration)>,
     document_server_secrets: (Option<Secret>, Option<Secret>),
     api_secrets: (Option<Secret>, Option<Secret>),
-    api: (Option<JwksSource>, Checks),
+    api: (Option<JwksSource>, Checks, Option<Provider>),
     opening: Opening,
     saving: Saving,
     checking: Policy,
@@ -354,7 +367,7 @@ impl Partial {
                 command_timeout,
             },
             server,
-            api: Api { secrets: api_secrets, jwks: self.api.0, checks: self.api.1 },
+            api: Api { secrets: api_secrets, jwks: self.api.0, checks: self.api.1, provider: self.api.2 },
             opening: self.opening.clone(),
             saving: self.saving,
             checking: Arc::new(self.checking),

@@ -14,6 +14,7 @@ mod new_document;
 mod operations;
 mod page;
 mod pages;
+mod provider;
 mod sign_in;
 mod submissions;
 mod texts;

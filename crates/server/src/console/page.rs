@@ -57,7 +57,7 @@ impl FromRequestParts<Arc<App>> for Visitor {
             Err(problem) => {
                 let page = Page::of_nobody(language, here.clone());
                 Err(match problem.clone().into_response().status() {
-                    StatusCode::UNAUTHORIZED => sign_in::please(language, &here),
+                    StatusCode::UNAUTHORIZED => sign_in::please(app, language, &here),
                     _ => trouble(page, problem),
                 })
             }

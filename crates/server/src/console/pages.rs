@@ -9,7 +9,9 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use http::{HeaderValue, header};
 
-use super::{assets, document, documents, editor, guest, new_document, operations, sign_in, submissions};
+use super::{
+    assets, document, documents, editor, guest, new_document, operations, provider, sign_in, submissions,
+};
 use crate::app::App;
 
 /// Routes of the pages.
@@ -30,6 +32,8 @@ pub(crate) fn pages() -> Router<Arc<App>> {
         .route("/audit", get(operations::audit))
         .route("/s/{token}", get(guest::page))
         .route("/sign-in", get(sign_in::sign_in).post(sign_in::enter))
+        .route("/sign-in/begin", get(provider::begin))
+        .route("/sign-in/return", get(provider::come_back))
         .route("/sign-out", post(sign_in::leave))
         .route("/language/{code}", get(sign_in::language))
         .route("/assets/{name}", get(assets::asset))

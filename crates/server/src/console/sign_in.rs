@@ -5,7 +5,7 @@
 //!
 //! Guarantees: a form counts only if it comes from our own page or from an allowed origin, so that nobody is signed in as somebody
 //! else without noticing; whoever goes on afterwards stays on our pages; a cookie made of an API token is worth nothing from the
-//! moment the token is revoked (`http::caller`). Does not do: passwords.
+//! moment the token is revoked (`http::caller`). Does not do: passwords; OpenID Connect (`provider`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub(super) struct SignIn {
     #[serde(default)]
     token: String,
     #[serde(default)]
-    next: String,
+    pub(super) next: String,
 }
 
 impl SignIn {
@@ -57,7 +57,14 @@ impl SignIn {
 struct Door {
     page: Page,
     next: String,
+    has_provider: bool,
     was_refused: bool,
+}
+
+impl Door {
+    fn next_encoded(&self) -> String {
+        url::form_urlencoded::byte_serialize(self.next.as_bytes()).collect()
+    }
 }
 
 /// The door; with a token in the link, straight through it.
@@ -67,12 +74,12 @@ pub(super) async fn sign_in(
     Query(query): Query<SignIn>,
 ) -> Response {
     if query.token.is_empty() {
-        return door(&headers, &query.next, StatusCode::OK);
+        return door(&app, &headers, (&query.next, StatusCode::OK));
     }
     // Links come from host applications, whose people have JWTs. API tokens never stand in links.
     match callers::host_caller(&app, &query.token).await {
         Some(caller) => entered(&app, &caller, &query.next),
-        None => door(&headers, &query.next, StatusCode::UNAUTHORIZED),
+        None => door(&app, &headers, (&query.next, StatusCode::UNAUTHORIZED)),
     }
 }
 
@@ -80,11 +87,11 @@ pub(super) async fn sign_in(
 pub(super) async fn enter(State(app): State<Arc<App>>, headers: HeaderMap, body: Bytes) -> Response {
     let wish = SignIn::of_form(&body);
     if !comes_from_our_pages(&app.config, &headers) && !comes_from_a_host(&app, &headers) {
-        return door(&headers, &wish.next, StatusCode::FORBIDDEN);
+        return door(&app, &headers, (&wish.next, StatusCode::FORBIDDEN));
     }
     match callers::bearer(&app, &wish.token).await {
         Ok(Some(caller)) => entered(&app, &caller, &wish.next),
-        Ok(None) => door(&headers, &wish.next, StatusCode::UNAUTHORIZED),
+        Ok(None) => door(&app, &headers, (&wish.next, StatusCode::UNAUTHORIZED)),
         Err(cause) => Problem::from(cause).into_response(),
     }
 }
@@ -112,11 +119,11 @@ fn comes_from_a_host(app: &App, headers: &HeaderMap) -> bool {
     origin.is_some_and(|origin| app.config.server.allowed_origins.iter().any(|allowed| allowed == origin))
 }
 
-fn is_https(app: &App) -> bool {
+pub(super) fn is_https(app: &App) -> bool {
     app.config.server.public_url.scheme() == "https"
 }
 
-fn entered(app: &App, caller: &Caller, next: &str) -> Response {
+pub(super) fn entered(app: &App, caller: &Caller, next: &str) -> Response {
     let cookie = PageTokens::new(&app.config).cookie(caller, app.now(), (COOKIE_LIFE, is_https(app)));
     with_cookie(Redirect::to(&local(next)).into_response(), &cookie)
 }
@@ -139,21 +146,23 @@ fn local(next: &str) -> String {
 }
 
 /// The door, after what happened at it.
-fn door(headers: &HeaderMap, next: &str, status: StatusCode) -> Response {
+pub(super) fn door(app: &App, headers: &HeaderMap, (next, status): (&str, StatusCode)) -> Response {
     let next = local(next);
     let page = Page::of_nobody(Language::of(headers), format!("/sign-in?next={next}"));
-    show(Door { page, next, was_refused: status != StatusCode::OK }, status)
+    let has_provider = app.config.api.provider.is_some();
+    show(&Door { page, next, has_provider, was_refused: status != StatusCode::OK }, status)
 }
 
 /// The door instead of a page that only those who are signed in see.
-pub(super) fn please(language: Language, here: &str) -> Response {
+pub(super) fn please(app: &App, language: Language, here: &str) -> Response {
     let next = local(here);
     let page = Page::of_nobody(language, next.clone());
-    show(Door { page, next, was_refused: false }, StatusCode::UNAUTHORIZED)
+    let has_provider = app.config.api.provider.is_some();
+    show(&Door { page, next, has_provider, was_refused: false }, StatusCode::UNAUTHORIZED)
 }
 
-fn show(door: Door, status: StatusCode) -> Response {
-    match render(&door) {
+fn show(door: &Door, status: StatusCode) -> Response {
+    match render(door) {
         Ok(mut response) => {
             *response.status_mut() = status;
             response

@@ -15,6 +15,7 @@ mod company_cli;
 mod comparing;
 mod console_documents;
 mod console_operations;
+mod console_provider;
 mod console_sign_in;
 mod console_story;
 mod console_strangers;

@@ -1,10 +1,9 @@
 //! axe-core, the accessibility checker, run inside a page of the real browser. Its npm package is fetched once into `target/`.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
 use super::browser::Browser;
+use super::npm::fetched;
 
 /// Another version may find other things; this one is what the pages were made against.
 const PACKAGE: &str = "axe-core@4.10.3";
@@ -26,26 +25,8 @@ pub(crate) async fn find_nothing(browser: &Browser, page: &str) {
 
 fn source() -> &'static str {
     static SOURCE: OnceLock<String> = OnceLock::new();
-    SOURCE.get_or_init(|| std::fs::read_to_string(fetched()).unwrap())
-}
-
-/// The file of the package. Several test processes may fetch it at once: each into a folder of its own, and the first one stays.
-fn fetched() -> PathBuf {
-    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("axe");
-    let file = home.join("node_modules/axe-core/axe.min.js");
-    if !file.is_file() {
-        let mine = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("axe-{}", std::process::id()));
-        let fetching = Command::new("npm")
-            .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent", "--prefix"])
-            .arg(&mine)
-            .arg(PACKAGE)
-            .status()
-            .expect("npm is installed by `cargo xtask test`");
-        assert!(fetching.success(), "npm fetches {PACKAGE}");
-        // Somebody else was first: theirs is as good.
-        if std::fs::rename(&mine, &home).is_err() {
-            let _ = std::fs::remove_dir_all(&mine);
-        }
-    }
-    file
+    SOURCE.get_or_init(|| {
+        let file = fetched("axe", PACKAGE).join("node_modules/axe-core/axe.min.js");
+        std::fs::read_to_string(file).unwrap()
+    })
 }

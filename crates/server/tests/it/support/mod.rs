@@ -2,6 +2,7 @@
 
 pub(crate) mod axe;
 pub(crate) mod browser;
+pub(crate) mod npm;
 pub(crate) mod serving;
 pub(crate) mod submissions;
 
