@@ -7,11 +7,13 @@ use anyhow::bail;
 use crate::shell::{exists, run};
 
 /// A program the tests start, and the package that has it.
-const NEEDED: [(&str, &str); 8] = [
+const NEEDED: [(&str, &str); 9] = [
     ("chromium", "chromium"),
     ("chromedriver", "chromium-driver"),
     // Two of the example applications.
     ("node", "nodejs"),
+    // Fetches axe-core, which looks at our pages.
+    ("npm", "npm"),
     ("python3", "python3"),
     // Each test starts its own.
     ("redis-server", "redis-server"),

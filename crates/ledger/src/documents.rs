@@ -11,6 +11,7 @@ use model::versions::Origin;
 use model::{CompanyId, Digest, DocumentId, EditorKey, InboxNumber, Label, ProjectId};
 
 use crate::Result;
+use crate::searching::{DocumentSearch, FoundDocuments, walk};
 
 /// Companies, projects, documents, and what each document holds.
 #[async_trait]
@@ -37,6 +38,10 @@ pub trait Documents: Send + Sync {
     async fn document(&self, id: &DocumentId) -> Result<Option<Document>>;
     /// A page of a company's documents, by id.
     async fn documents(&self, page: &DocumentPage) -> Result<Vec<Document>>;
+    /// Documents by what people know of them: a page, and how many there are. By default every document is looked at.
+    async fn find_documents(&self, search: &DocumentSearch) -> Result<FoundDocuments> {
+        walk(self, search).await
+    }
     /// Every version and checkpoint of a document, newest first.
     async fn contents(&self, id: &DocumentId) -> Result<Vec<Content>>;
     /// One version or checkpoint.

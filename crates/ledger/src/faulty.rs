@@ -47,6 +47,7 @@ use crate::scopes::{
     Accreditation, AccreditationWish, DeadlineWish, Import, Imported, Organisation, OrganisationWish,
     Registration, RegistrationWish, ScopeWish, Writing,
 };
+use crate::searching::{DocumentSearch, FoundDocuments};
 use crate::sessions::{Look, LookOutcome, SessionPage, SessionRecord};
 use crate::shares::{Guest, GuestSession, NewShare, RefusedVisit, Share, ShareRevocation, Visit};
 use crate::snapshots::{BegunAgain, Restoration};
@@ -103,6 +104,7 @@ faulty!(Documents {
     fn create_document(new: &NewDocument) -> Document;
     fn document(id: &DocumentId) -> Option<Document>;
     fn documents(page: &DocumentPage) -> Vec<Document>;
+    fn find_documents(search: &DocumentSearch) -> FoundDocuments;
     fn contents(id: &DocumentId) -> Vec<Content>;
     fn content(id: &DocumentId, label: Label) -> Option<Content>;
     fn kept_copies(page: &KeptPage) -> Vec<KeptCopy>;

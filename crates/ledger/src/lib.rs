@@ -30,6 +30,7 @@ pub mod publications;
 pub mod records;
 pub mod saves;
 pub mod scopes;
+pub mod searching;
 pub mod sessions;
 pub mod shares;
 pub mod snapshots;

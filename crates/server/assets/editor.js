@@ -1,35 +1,88 @@
 // Opens a document in the editor of the Document Server and tells the truth about what is saved.
+import { ago, el, t } from "/assets/page.js";
 import { mount } from "/client/saveguard.js";
 
 const { document: id, mode } = document.body.dataset;
+const line = document.getElementById("status");
+const frame = document.getElementById("frame");
 let head = null;
-let isDirty = false;
+// What was typed and is not with the Document Server; what is there and not yet in the vault.
+let isTyped = false;
+let isHeld = false;
+let isOpen = false;
 
-const say = (text) => { document.getElementById("status").textContent = text; };
-
-const ago = (iso) => {
-  const seconds = Math.max(0, Math.round((Date.now() - new Date(iso).getTime()) / 1000));
-  return seconds < 120 ? `${seconds} s ago` : `${Math.round(seconds / 60)} min ago`;
+const say = (state, words) => {
+  line.dataset.state = state;
+  if (line.textContent !== words) line.textContent = words;
 };
 
 const show = () => {
-  if (!head) return;
-  const saved = `version ${head.version}, saved ${ago(head.changed_at)}`;
-  say(isDirty ? `Not yet saved · ${saved}` : `In the vault: ${saved}`);
+  if (!isOpen) return;
+  const saved = head ? t("editor.saved", { ago: ago(head.changed_at), version: head.version }) : "";
+  if (isTyped) say("unsaved", [t("editor.unsaved"), saved].filter(Boolean).join(" · "));
+  else if (isHeld) say("held", [t("editor.held"), saved].filter(Boolean).join(" · "));
+  else if (head) say("saved", saved);
+  else say("saved", mode === "view" ? t("editor.reading") : t("editor.open"));
 };
 
-mount({
-  element: "#frame",
-  document: id,
-  operation: mode,
-  on: {
-    waiting: () => say("Being saved; it opens in a moment …"),
-    ready: () => say(mode === "view" ? "Open, read only" : "Open"),
-    change: (changed) => { isDirty = changed; show(); },
-    version: (version) => { head = version; show(); },
-    warning: (warning) => say(warning?.warningDescription ?? "The editor warns"),
-    error: (error) => say(error.message),
-    close: (mounted) => { mounted.destroy(); location.href = `/document/${encodeURIComponent(id)}`; },
-  },
-});
-setInterval(show, 5000);
+/** The editor cannot be opened: what is the matter, that nothing is lost, and what can be done meanwhile. */
+const away = (error) => {
+  isOpen = false;
+  say("away", t("editor.away"));
+  frame.replaceChildren(el("section", { class: "card empty away", role: "alert", tabindex: "-1" },
+    el("h2", {}, t("editor.away-title")),
+    el("p", {}, t("editor.away-words")),
+    el("p", { class: "quiet" }, error.message),
+    el("div", { class: "acts" },
+      el("button", { class: "button", onclick: open }, t("editor.try-again")),
+      el("a", { class: "button plain", href: `/api/v1/documents/${encodeURIComponent(id)}/content`, download: true }, t("editor.download")),
+      el("a", { class: "button plain", href: `/document/${encodeURIComponent(id)}` }, t("editor.history")))));
+};
+
+const people = (sessions) => {
+  const names = [...new Set(sessions.flatMap((session) => session.people.map((person) => person.name)))];
+  document.getElementById("people").replaceChildren(...names.map((name) => el("span", { class: "tag live" }, name)));
+};
+
+const open = () => {
+  say("opening", t("editor.opening"));
+  frame.replaceChildren();
+  mount({
+    element: "#frame",
+    document: id,
+    operation: mode,
+    features: { edit: mode === "view" },
+    on: {
+      waiting: () => say("opening", t("editor.waiting")),
+      ready: () => { isOpen = true; show(); },
+      change: (isDirty) => {
+        isTyped = isDirty;
+        if (isDirty) isHeld = true;
+        show();
+      },
+      version: (version) => {
+        head = version;
+        if (!isTyped) isHeld = false;
+        show();
+      },
+      sessions: (data) => people(data.sessions ?? []),
+      renamed: (data) => { document.querySelector("#title a").textContent = data.name; },
+      conflict: () => say("away", t("editor.conflict")),
+      quarantined: () => say("away", t("editor.quarantined")),
+      warning: (warning) => say("away", warning?.warningDescription ?? t("editor.warns")),
+      error: (error, mounted) => {
+        say("away", error.message);
+        // If the module takes the editor away it shows a panel of its own, right after this: ours says more.
+        setTimeout(() => {
+          if (!frame.querySelector(".saveguard-trouble")) return;
+          mounted.destroy();
+          away(error);
+        });
+      },
+      close: (mounted) => { mounted.destroy(); location.href = `/document/${encodeURIComponent(id)}`; },
+    },
+  });
+};
+
+open();
+setInterval(show, 1000);

@@ -1,5 +1,5 @@
 // A guest of a share link: asks for a name and a password, opens the editor, and comes back under the same name when it must.
-"use strict";
+import { t } from "/assets/page.js";
 
 const { token, apiUrl, allows } = document.body.dataset;
 const api = `/api/v1/shares/${encodeURIComponent(token)}`;
@@ -32,14 +32,14 @@ const configuration = async () => {
   });
   const answer = await response.json();
   if (response.ok) return answer;
-  const words = response.status === 404 ? "This link does not work any more." : `${answer.detail ?? response.status} ${answer.next ?? ""}`;
+  const words = response.status === 404 ? t("guest.gone") : `${answer.detail ?? response.status} ${answer.next ?? ""}`;
   throw new Error(words);
 };
 
 // The key is spent or its link expired: a fresh configuration opens the newest version.
 const refresh = async () => {
   refreshes += 1;
-  if (refreshes > 5) return trouble("The document kept changing while it was being opened.");
+  if (refreshes > 5) return trouble(t("guest.changing"));
   try {
     await open();
   } catch (error) {
@@ -48,18 +48,18 @@ const refresh = async () => {
 };
 
 const events = {
-  onAppReady: () => say("Opening …"),
-  onDocumentReady: () => { refreshes = 0; say(allows === "view" ? "Open, read only" : "Open"); },
-  onDocumentStateChange: (event) => say(event.data ? "Not yet saved" : "Saved"),
+  onAppReady: () => say(t("editor.opening")),
+  onDocumentReady: () => { refreshes = 0; say(allows === "view" ? t("editor.reading") : t("editor.open")); },
+  onDocumentStateChange: (event) => say(event.data ? t("editor.unsaved") : t("guest.handed-over")),
   onRequestRefreshFile: refresh,
   onOutdatedVersion: refresh,
   onError: (event) => {
     const code = event.data?.errorCode;
     // -4: the source could not be fetched; -21: the configuration expired.
     if (code === -4 || code === -21) refresh();
-    else say(`The editor reports: ${event.data?.errorDescription ?? code}`);
+    else say(`${t("editor.warns")}: ${event.data?.errorDescription ?? code}`);
   },
-  onWarning: (event) => say(event.data?.warningDescription ?? "The editor warns"),
+  onWarning: (event) => say(event.data?.warningDescription ?? t("editor.warns")),
   onRequestClose: () => trouble(""),
 };
 
@@ -84,7 +84,7 @@ const load = () => new Promise((done, failed) => {
   const script = document.createElement("script");
   script.src = apiUrl;
   script.onload = done;
-  script.onerror = () => failed(new Error("The Document Server cannot be reached. Nothing is lost; try again later."));
+  script.onerror = () => failed(new Error(t("editor.away-words")));
   document.head.append(script);
 });
 

@@ -1,60 +1,54 @@
-// Keeps the pages current: versions, who is editing, and times as people say them. No framework, no outside service.
-"use strict";
+// Keeps a page current: asks for it again and puts what changed in its place. What somebody is using at the moment stays.
+import { every, showTimes } from "/assets/page.js";
 
-const ago = (iso) => {
-  const seconds = Math.max(0, Math.round((Date.now() - new Date(iso).getTime()) / 1000));
-  if (seconds < 10) return "just now";
-  if (seconds < 120) return `${seconds} s ago`;
-  if (seconds < 7200) return `${Math.round(seconds / 60)} min ago`;
-  return new Date(iso).toLocaleString();
-};
+const EVERY_MS = 1500;
+const ROWS = "tr[data-document], tr[data-version], tr[data-kept]";
+const keyOf = (row) => row.dataset.document ?? row.dataset.version ?? row.dataset.kept;
 
-const showTimes = () => {
-  for (const time of document.querySelectorAll("time")) {
-    time.title = time.dateTime;
-    time.textContent = ago(time.dateTime);
+/** An element as the service wrote it: without what scripts and people changed. */
+const plain = (element) => {
+  const copy = element.cloneNode(true);
+  for (const time of [...copy.querySelectorAll("time")]) {
+    time.textContent = "";
+    time.removeAttribute("title");
   }
+  for (const menu of copy.querySelectorAll("details")) menu.removeAttribute("open");
+  return copy.outerHTML;
 };
 
-const size = (bytes) =>
-  bytes < 1024 ? `${bytes} bytes` : bytes < 1048576 ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / 1048576).toFixed(1)} MiB`;
+/** An open menu or a chosen version: somebody is in the middle of something. */
+const isInUse = (element) => Boolean(element.querySelector("details[open], input:checked"));
 
-const get = async (path) => {
-  const response = await fetch(path, { headers: { accept: "application/json" } });
-  if (!response.ok) throw new Error(`${path}: ${response.status}`);
-  return response.json();
+const REACHED = "a, button, summary, input";
+
+/** Puts the fresh element in the place of the old one; whoever had the focus in a row has it again. */
+const put = (old, fresh) => {
+  if (plain(old) === plain(fresh) || isInUse(old)) return;
+  const focused = old.contains(document.activeElement) ? document.activeElement : null;
+  const row = focused?.closest(ROWS);
+  const place = row ? [...row.querySelectorAll(REACHED)].indexOf(focused) : -1;
+  old.replaceWith(document.adoptNode(fresh));
+  if (place < 0) return;
+  const rows = fresh.matches(ROWS) ? [fresh] : [...fresh.querySelectorAll(ROWS)];
+  rows.find((each) => keyOf(each) === keyOf(row))?.querySelectorAll(REACHED)[place]?.focus();
 };
 
-const refreshList = async () => {
-  for (const row of document.querySelectorAll("tr[data-document]")) {
-    const view = await get(`/api/v1/documents/${encodeURIComponent(row.dataset.document)}`);
-    const field = (name) => row.querySelector(`[data-field=${name}]`);
-    field("head").textContent = view.head;
-    field("changed_at").dateTime = view.changed_at;
-    field("size").textContent = size(view.size_bytes);
-    field("editors").textContent = view.editors.join(", ");
-  }
-};
-
-const refreshHistory = async (id) => {
-  const versions = await get(`/api/v1/documents/${encodeURIComponent(id)}/versions`);
-  const shown = document.querySelectorAll("#versions tbody tr").length;
-  // A new version appeared: the page itself knows best how to show it.
-  if (versions.length !== shown) location.reload();
-};
-
-const tick = async () => {
-  if (!document.hidden) {
-    try {
-      const history = document.querySelector("[data-history]");
-      await (history ? refreshHistory(history.dataset.history) : refreshList());
-    } catch (error) {
-      console.warn("the page could not be refreshed", error);
-    }
+const refresh = async () => {
+  const response = await fetch(location.href, { headers: { accept: "text/html" } });
+  if (response.status === 401) return location.reload();
+  if (!response.ok) throw new Error(`${response.status}`);
+  const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+  for (const old of document.querySelectorAll("[data-live]")) {
+    const now = fresh.querySelector(`[data-live="${old.dataset.live}"]`);
+    if (!now) continue;
+    const [rows, others] = [[...old.querySelectorAll(ROWS)], [...now.querySelectorAll(ROWS)]];
+    const isSame = rows.length > 0 && rows.map(keyOf).join("\n") === others.map(keyOf).join("\n");
+    // The same rows: each by itself, so that one in use holds back no other.
+    if (isSame) rows.forEach((row, index) => put(row, others[index]));
+    else put(old, now);
   }
   showTimes();
-  setTimeout(tick, 1500);
+  return undefined;
 };
 
-showTimes();
-setTimeout(tick, 500);
+every(EVERY_MS, refresh);

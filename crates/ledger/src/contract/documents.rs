@@ -5,6 +5,7 @@
     reason = "the names of checks are sentences; a broken contract must stop"
 )]
 
+use model::names::FileName;
 use model::saves::ConflictReason;
 use model::versions::Origin;
 use model::{CompanyId, Digest, DocumentId, Label, ProjectId};
@@ -12,6 +13,7 @@ use model::{CompanyId, Digest, DocumentId, Label, ProjectId};
 use super::desk::{Desk, author, blob};
 use crate::LedgerError;
 use crate::documents::{Company, DocumentPage, Keeping, KeptPage, Project, UnnamedBlob, Whose};
+use crate::searching::{DocumentSearch, SortedBy, walk};
 
 pub async fn companies_and_projects_are_listed_and_unique(desk: &Desk) {
     let company = Company::new(CompanyId::parse("zeta").unwrap(), "Zeta".to_owned(), desk.now());
@@ -88,6 +90,42 @@ pub async fn documents_are_listed_page_by_page_within_their_company(desk: &Desk)
     assert_eq!(ids(&page("acme", None)).await, ["a", "b"]);
     assert_eq!(ids(&page("acme", Some("b"))).await, ["c"]);
     assert_eq!(ids(&page("other", None)).await, [""; 0]);
+}
+
+pub async fn documents_are_found_by_words_and_sorted(desk: &Desk) {
+    for (id, name, bytes) in
+        [("a", "Zebra plan.docx", "1"), ("b", "apple PLAN.docx", "333"), ("c", "100%_other.docx", "22")]
+    {
+        let mut new = desk.new_document(id, bytes.as_bytes());
+        new.name = FileName::parse(name).unwrap();
+        desk.ledger.create_document(&new).await.unwrap();
+    }
+    let search = |words: &str, by: SortedBy| DocumentSearch {
+        company: CompanyId::parse("acme").unwrap(),
+        project: ProjectId::parse("plans").ok(),
+        deleted: false,
+        words: words.to_owned(),
+        by,
+        descending: false,
+        skip: 0,
+        limit: 10,
+    };
+    let found = async |search: &DocumentSearch| -> (Vec<String>, u64) {
+        let found = desk.ledger.find_documents(search).await.unwrap();
+        assert_eq!(walk(&*desk.ledger, search).await.unwrap(), found, "every engine finds the same");
+        (found.documents.iter().map(|document| document.id.to_string()).collect(), found.total)
+    };
+    let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+
+    assert_eq!(found(&search("", SortedBy::Name)).await, (ids(&["c", "b", "a"]), 3));
+    assert_eq!(found(&search("plan", SortedBy::Size)).await, (ids(&["a", "b"]), 2));
+    assert_eq!(found(&search("Plan APPLE", SortedBy::Name)).await, (ids(&["b"]), 1));
+    assert_eq!(found(&search("%_", SortedBy::Name)).await, (ids(&["c"]), 1), "no character is special");
+    assert_eq!(found(&search("' OR 1=1", SortedBy::Name)).await, (ids(&[]), 0));
+    let last = DocumentSearch { descending: true, skip: 1, limit: 1, ..search("", SortedBy::Changed) };
+    assert_eq!(found(&last).await, (ids(&["b"]), 3));
+    let binned = DocumentSearch { deleted: true, ..search("", SortedBy::Changed) };
+    assert_eq!(found(&binned).await, (ids(&[]), 0));
 }
 
 pub async fn a_blob_no_row_names_is_adopted_once(desk: &Desk) {

@@ -45,6 +45,7 @@ macro_rules! contract_tests {
             a_document_appears_with_its_first_version,
             a_document_needs_its_project_and_a_free_id,
             documents_are_listed_page_by_page_within_their_company,
+            documents_are_found_by_words_and_sorted,
             a_blob_no_row_names_is_adopted_once,
         ]);
     };

@@ -13,12 +13,13 @@ use super::facts::exists;
 use super::rows::{
     CONTENT_COLUMNS, DOCUMENT_COLUMNS, KEPT_COLUMNS, Stored, asked, content, document, kept, ms, optional,
 };
-use super::{SqliteLedger, companies, keys};
+use super::{SqliteLedger, companies, keys, searching};
 use crate::documents::{
     Author, Company, CompanyChange, Content, Document, DocumentPage, Keeping, KeptCopy, KeptPage,
     NewDocument, Whose,
 };
 use crate::documents::{Project, ProjectRenaming, UnnamedBlob};
+use crate::searching::{DocumentSearch, FoundDocuments};
 use crate::{Documents, LedgerError, Result};
 
 #[async_trait]
@@ -70,6 +71,11 @@ impl Documents for SqliteLedger {
     async fn documents(&self, page: &DocumentPage) -> Result<Vec<Document>> {
         let page = page.clone();
         self.read(move |connection| list(connection, &page)).await
+    }
+
+    async fn find_documents(&self, search: &DocumentSearch) -> Result<FoundDocuments> {
+        let search = search.clone();
+        self.read(move |connection| searching::find(connection, &search)).await
     }
 
     async fn contents(&self, id: &DocumentId) -> Result<Vec<Content>> {

@@ -40,6 +40,7 @@ mod registering;
 mod rows;
 mod saves;
 mod scopes;
+mod searching;
 mod sessions;
 mod shares;
 mod snapshots;

@@ -102,6 +102,15 @@ pub(super) async fn bearer(app: &App, token: &str) -> Result<Option<Caller>, Led
     Ok(Some(found.bearer()))
 }
 
+/// Whether a caller whose page was opened some time ago may go on: whoever came with an API token only while that token counts.
+pub(crate) async fn still_counts(app: &App, caller: &Caller) -> Result<bool, LedgerError> {
+    let Some(number) = caller.id.strip_prefix("token:").and_then(|number| number.parse().ok()) else {
+        return Ok(true);
+    };
+    let found = app.ledger.api_token(number).await?;
+    Ok(found.is_some_and(|found| found.counts_at(app.now())))
+}
+
 fn is_worth_noting(last_used: Option<Timestamp>, now: Timestamp) -> bool {
     last_used.is_none_or(|last_used| now.duration_since(last_used) >= LAST_USED_STEP)
 }

@@ -11,6 +11,7 @@
 mod api_tokens;
 mod claims;
 mod host_keys;
+mod provider;
 mod refreshing;
 
 #[cfg(test)]
@@ -19,9 +20,10 @@ mod tests;
 use ledger::LedgerError;
 use model::access::Caller;
 
-pub(crate) use api_tokens::{Wish, check, issue};
+pub(crate) use api_tokens::{Wish, check, issue, still_counts};
 pub(crate) use claims::{Checks, sign};
 pub(crate) use host_keys::{HostKeys, verify_with_secrets};
+pub(crate) use provider::{Redemption, doors, redeem};
 pub(crate) use refreshing::{follow, refresh};
 
 use crate::app::App;

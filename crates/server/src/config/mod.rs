@@ -100,6 +100,8 @@ pub struct Server {
     pub connections_max: usize,
     /// Origins of host pages that may call us from a browser, as a browser writes them.
     pub allowed_origins: Vec<String>,
+    /// Origins of host pages that may show our pages in a frame, as a browser writes them.
+    pub embedded_by: Vec<String>,
     /// The header in which a proxy tells the client's address; none is believed if there is no such proxy.
     pub client_address_header: Option<http::HeaderName>,
 }
@@ -130,6 +132,19 @@ pub struct Api {
     pub jwks: Option<JwksSource>,
     /// For whom and by whom its tokens must be made.
     pub(crate) checks: Checks,
+    /// Where people sign in to our pages, if not at the host application.
+    pub provider: Option<Provider>,
+}
+
+/// An identity provider of OpenID Connect.
+#[derive(Debug, Clone)]
+pub struct Provider {
+    /// Its address, which is its name.
+    pub issuer: String,
+    /// What it calls us.
+    pub client_id: String,
+    /// What only it and we know; none for a public client.
+    pub client_secret: Option<Secret>,
 }
 
 /// Where published keys are.
@@ -291,7 +306,7 @@ struct Partial {
     document_server: Option<(Url, Url, Vec<Url>, http::HeaderName, Duration)>,
     document_server_secrets: (Option<Secret>, Option<Secret>),
     api_secrets: (Option<Secret>, Option<Secret>),
-    api: (Option<JwksSource>, Checks),
+    api: (Option<JwksSource>, Checks, Option<Provider>),
     opening: Opening,
     saving: Saving,
     checking: Policy,
@@ -359,7 +374,7 @@ impl Partial {
             },
             server,
             stores: self.stores,
-            api: Api { secrets: api_secrets, jwks: self.api.0, checks: self.api.1 },
+            api: Api { secrets: api_secrets, jwks: self.api.0, checks: self.api.1, provider: self.api.2 },
             opening: self.opening.clone(),
             saving: self.saving,
             checking: Arc::new(self.checking),

@@ -16,7 +16,8 @@ use url::Url;
 
 use super::reader::Section;
 use super::{
-    JwksSource, Log, LogFormat, MIB, Opening, Saving, Secret, Server, Sessions, Stopping, Submitting, Traces,
+    JwksSource, Log, LogFormat, MIB, Opening, Provider, Saving, Secret, Server, Sessions, Stopping,
+    Submitting, Traces,
 };
 use crate::callers::Checks;
 
@@ -46,6 +47,11 @@ pub(super) fn read_server(section: &mut Section<'_>) -> Option<Server> {
             .iter()
             .map(|url| url.origin().ascii_serialization())
             .collect(),
+        embedded_by: section
+            .urls("embedded_by")
+            .iter()
+            .map(|url| url.origin().ascii_serialization())
+            .collect(),
         client_address_header: section.parse("client_address_header", None, |text| match text {
             "" => Ok(None),
             name => name.parse().map(Some).map_err(|_| format!("is `{name}`, which is no header name")),
@@ -72,7 +78,7 @@ pub(super) fn read_secrets(section: &mut Section<'_>) -> (Option<Secret>, Option
     (section.secret("secret"), section.secret("previous_secret"))
 }
 
-pub(super) fn read_api(section: &mut Section<'_>) -> (Option<JwksSource>, Checks) {
+pub(super) fn read_api(section: &mut Section<'_>) -> (Option<JwksSource>, Checks, Option<Provider>) {
     let jwks = section.parse("jwks", None, |text| match text {
         "" => Ok(None),
         url if url.contains("://") => match Url::parse(url) {
@@ -82,7 +88,20 @@ pub(super) fn read_api(section: &mut Section<'_>) -> (Option<JwksSource>, Checks
         path => Ok(Some(JwksSource::File(PathBuf::from(path)))),
     });
     let mut optional = |name| Some(section.text(name, "")).filter(|text| !text.is_empty());
-    (jwks, Checks { issuer: optional("issuer"), audience: optional("audience") })
+    let (issuer, audience, client_id) = (optional("issuer"), optional("audience"), optional("client_id"));
+    let client_secret = section.secret("client_secret");
+    let provider = match (client_id, &issuer, &jwks) {
+        (None, ..) => None,
+        (Some(client_id), Some(issuer), Some(_)) if audience.as_ref() == Some(&client_id) => {
+            Some(Provider { issuer: issuer.clone(), client_id, client_secret })
+        }
+        (Some(client_id), ..) => {
+            let needed = format!("needs `jwks`, `issuer`, and `audience = \"{client_id}\"`");
+            section.mistake("client_id", &needed);
+            None
+        }
+    };
+    (jwks, Checks { issuer, audience }, provider)
 }
 
 pub(super) fn read_opening(section: &mut Section<'_>) -> Opening {

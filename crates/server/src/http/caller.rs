@@ -152,7 +152,10 @@ impl FromRequestParts<Arc<App>> for Session {
         }
         let token = cookie(&parts.headers).ok_or_else(Problem::unauthorized)?;
         let caller = PageTokens::new(&app.config).verify(token, now).ok_or_else(Problem::unauthorized)?;
-        if is_change(&parts.method) && !is_from_our_pages(&app.config, &parts.headers) {
+        if !callers::still_counts(app, &caller).await? {
+            return Err(Problem::unauthorized());
+        }
+        if is_change(&parts.method) && !comes_from_our_pages(&app.config, &parts.headers) {
             return Err(Problem::forbidden());
         }
         Ok(Self(caller, address))
@@ -175,7 +178,7 @@ fn is_change(method: &Method) -> bool {
 }
 
 /// A browser tells where a request comes from; a cookie alone must not be enough to change something.
-fn is_from_our_pages(config: &Config, headers: &HeaderMap) -> bool {
+pub(crate) fn comes_from_our_pages(config: &Config, headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
     match (text("sec-fetch-site"), text("origin")) {
         (Some(site), _) => site == "same-origin",
@@ -214,6 +217,13 @@ impl PageTokens {
         let token = sign(key, caller, &Checks::default(), (now, life));
         let secure = if is_https { "; Secure" } else { "" };
         format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}{secure}", life.as_secs())
+    }
+
+    /// The `Set-Cookie` value that signs a browser out.
+    #[allow(clippy::fn_params_excessive_bools, reason = "what the address says")]
+    pub fn no_cookie(is_https: bool) -> String {
+        let secure = if is_https { "; Secure" } else { "" };
+        format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0{secure}")
     }
 }
 

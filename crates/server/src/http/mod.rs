@@ -53,6 +53,7 @@ mod workbooks;
 
 pub(crate) use address::ClientAddress;
 pub use answer::Problem;
+pub(crate) use caller::comes_from_our_pages;
 pub use caller::{PageTokens, Session, sign_api_token};
 pub(crate) use documents::api_url_of;
 pub use listen::{Listening, listen};

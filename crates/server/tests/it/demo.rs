@@ -21,11 +21,11 @@ async fn a_newcomer_opens_types_saves_closes_and_sees_version_two() {
     browser.see("#us-save").await.click().await.unwrap();
     browser.picture("editor").await;
     browser.client.enter_parent_frame().await.unwrap();
-    browser.read("#status", "In the vault: version 1.1").await;
+    browser.read("#status", "Saved to the vault just now, version 1.1").await;
     let editor = browser.client.window().await.unwrap();
     browser.client.switch_to_window(home.clone()).await.unwrap();
     browser.read("tr[data-document=welcome] [data-field=head]", "1.1").await;
-    browser.read("tr[data-document=welcome] [data-field=editors]", "ann").await;
+    browser.read("tr[data-document=welcome] [data-field=editors]", "Ann Author").await;
     browser.client.switch_to_window(editor).await.unwrap();
     browser.client.close_window().await.unwrap();
     browser.client.switch_to_window(home).await.unwrap();

@@ -115,6 +115,28 @@ impl Browser {
         self.see("body[data-state=ready]").await;
     }
 
+    /// Writes into a field, in the place of what is there.
+    pub(crate) async fn fill(&self, selector: &str, words: &str) {
+        let field = self.see(selector).await;
+        field.clear().await.unwrap();
+        field.send_keys(words).await.unwrap();
+    }
+
+    /// Presses something that stands in a menu, by script: menus close when the mouse is elsewhere.
+    pub(crate) async fn press(&self, selector: &str) {
+        self.see(selector).await;
+        let press = "document.querySelector(arguments[0]).click()";
+        self.client.execute(press, vec![json!(selector)]).await.unwrap();
+    }
+
+    /// Waits until there is no such element.
+    pub(crate) async fn miss(&self, selector: &str) {
+        patiently(&format!("no {selector}"), async || {
+            self.client.find_all(Locator::Css(selector)).await.unwrap().is_empty()
+        })
+        .await;
+    }
+
     /// Clicks something.
     pub(crate) async fn click(&self, selector: &str) {
         self.see(selector).await.click().await.unwrap();

@@ -1,7 +1,9 @@
 //! A stage: a real service in a temporary folder, an understudy beside it, and a client that speaks the API.
 
+pub(crate) mod axe;
 pub(crate) mod browser;
 mod finding;
+pub(crate) mod npm;
 pub(crate) mod serving;
 pub(crate) mod stores;
 pub(crate) mod submissions;
