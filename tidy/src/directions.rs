@@ -69,8 +69,15 @@ const APART: &[&str] = &[
 const FLOWS: &str = "flows never call each other and know no edge";
 
 /// Adapters, which only `app.rs` may name.
-const ADAPTERS: [&str; 6] =
-    ["SqliteLedger", "LocalVault", "LocalTree", "LocalSignals", "RedisSignals", "OnlyOffice::new"];
+const ADAPTERS: [&str; 7] = [
+    "SqliteLedger",
+    "PostgresLedger",
+    "LocalVault",
+    "LocalTree",
+    "LocalSignals",
+    "RedisSignals",
+    "OnlyOffice::new",
+];
 
 /// Every forbidden mention.
 pub fn violations(tree: &Tree) -> Vec<String> {

@@ -3,7 +3,7 @@
 use crate::Tree;
 
 /// A heavy dependency and the packages that own it.
-const OWNERS: [(&str, &[&str]); 12] = [
+const OWNERS: [(&str, &[&str]); 14] = [
     // The tests of the power-loss disk kill a program that writes as the service does.
     ("rusqlite", &["crates/ledger", "torture"]),
     ("axum", &["crates/server", "crates/understudy"]),
@@ -27,6 +27,8 @@ const OWNERS: [(&str, &[&str]); 12] = [
     ("metrics", &["crates/server"]),
     ("argon2", &["crates/server"]),
     ("redis", &["crates/signals"]),
+    ("tokio-postgres", &["crates/ledger"]),
+    ("deadpool-postgres", &["crates/ledger"]),
 ];
 
 /// Every dependency outside of its owners, and every version outside of the root.

@@ -7,7 +7,7 @@ use anyhow::bail;
 use crate::shell::{exists, run};
 
 /// A program the tests start, and the package that has it.
-const NEEDED: [(&str, &str); 5] = [
+const NEEDED: [(&str, &str); 6] = [
     ("chromium", "chromium"),
     ("chromedriver", "chromium-driver"),
     // Two of the example applications.
@@ -15,6 +15,8 @@ const NEEDED: [(&str, &str); 5] = [
     ("python3", "python3"),
     // Each test starts its own.
     ("redis-server", "redis-server"),
+    // Not in the path, and its version is in the name of its folder.
+    ("/usr/lib/postgresql/15/bin/postgres", "postgresql-15"),
 ];
 
 /// What stands beside us in `bench check`, and the package that has it. Without it its column stays empty.
