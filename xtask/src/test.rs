@@ -17,6 +17,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         shell::run("cargo", &["fmt", "--all", "--check"])?;
         shell::run("cargo", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     }
+    // Built once, here: a test that had to wait for it would be taken for one that hangs.
+    shell::run("cargo", &["run", "--quiet", "--package", "test-stores"])?;
     if exists("cargo-nextest") {
         shell::run("cargo", &["nextest", "run", "--workspace", "--no-fail-fast"])?;
         shell::run("cargo", &["test", "--quiet", "--workspace", "--doc"])?;

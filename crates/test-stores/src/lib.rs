@@ -15,3 +15,9 @@ pub mod s3;
 
 pub use proxy::{Mode, Proxy};
 pub use s3::S3Server;
+
+/// Installs every program there is, so that no test has to wait for it.
+pub fn install() {
+    installing::moto();
+    installing::s3s_fs();
+}

@@ -163,12 +163,12 @@ mod tests {
     use super::super::journal::Journal;
     use super::*;
 
-    fn writer() -> (tempfile::TempDir, Writer, Journal) {
+    fn writer() -> (tempfile::TempDir, Journal, Writer) {
         let folder = tempfile::tempdir().unwrap();
         let connection = Connection::open(folder.path().join("w.sqlite")).unwrap();
         connection.execute_batch("CREATE TABLE t (n INTEGER)").unwrap();
         let (journal, wake) = Journal::start(Connection::open_in_memory().unwrap()).unwrap();
-        (folder, Writer::start(connection, Duration::from_secs(3), wake).unwrap(), journal)
+        (folder, journal, Writer::start(connection, Duration::from_secs(3), wake).unwrap())
     }
 
     fn insert(connection: &Connection, number: i64) -> Result<()> {
@@ -185,7 +185,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failing_step_is_undone_alone() {
-        let (_folder, writer, _journal) = writer();
+        let (_folder, _journal, writer) = writer();
 
         let (first, second, third) = tokio::join!(
             writer.run(|c| insert(c, 1)),
@@ -202,7 +202,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panicking_step_harms_no_other() {
-        let (_folder, writer, _journal) = writer();
+        let (_folder, _journal, writer) = writer();
 
         let (first, second) = tokio::join!(
             writer.run(|c| {
@@ -218,7 +218,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_step_that_waited_too_long_is_refused_and_never_happens() {
-        let (_folder, mut writer, _journal) = writer();
+        let (_folder, _journal, mut writer) = writer();
         writer.wait_max = Duration::ZERO;
 
         let refused = writer.run(|c| insert(c, 1)).await;
@@ -230,7 +230,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_step_whose_caller_is_gone_still_happens() {
-        let (_folder, writer, _journal) = writer();
+        let (_folder, _journal, writer) = writer();
 
         let mut abandoned = Box::pin(writer.run(|c| insert(c, 7)));
         let polled = futures_poll_once(&mut abandoned).await;
