@@ -281,7 +281,7 @@ async fn end_after(bench: &Workbench, (calls, name, nth): (&[&str], &str, usize)
 
 #[tokio::test]
 async fn behaviour_6_a_crash_between_chunks_shows_nothing_and_recovery_ends_the_same() {
-    let rows = many(1100);
+    let rows = many(2_100);
     let calls = rehearsed(&rows).await;
     let whole = registered().await;
     play(&whole.process(), "log", &rows).await;
