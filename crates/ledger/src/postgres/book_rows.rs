@@ -108,8 +108,7 @@ async fn of_scopes(
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let (organisations, registrations): (Vec<&str>, Vec<&str>) =
-        wanted.into_iter().map(|scope| names(scope)).unzip();
+    let (organisations, registrations): (Vec<&str>, Vec<&str>) = wanted.into_iter().map(names).unzip();
     let query = format!(
         "SELECT {columns} FROM UNNEST($1::text[], $2::text[]) AS w (organisation, registration)
          JOIN {table} t ON t.organisation = w.organisation AND t.registration = w.registration"

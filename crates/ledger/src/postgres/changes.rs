@@ -40,8 +40,7 @@ impl Changes for PostgresLedger {
 
     async fn dismiss_kept(&self, number: u64, who: &Author, at: Timestamp) -> Result<bool> {
         let step = self.write().await?;
-        let done =
-            async { settle_kept(&step, number, &Settling { as_what: "dismissed", who: &who, at }).await };
+        let done = async { settle_kept(&step, number, &Settling { as_what: "dismissed", who, at }).await };
         let done = done.await;
         step.end(done).await
     }

@@ -9,7 +9,8 @@ async fn type_in_editor(browser: &Browser, words: &str) {
     browser.enter_editor().await;
     let paragraph = browser.see("[data-p]:last-of-type").await;
     paragraph.click().await.unwrap();
-    paragraph.send_keys(words).await.unwrap();
+    // Behind all words, wherever the click went: Ctrl+End.
+    paragraph.send_keys(&format!("\u{E009}\u{E010}\u{E000}{words}")).await.unwrap();
     browser.leave_editor().await;
 }
 
