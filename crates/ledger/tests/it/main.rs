@@ -1,5 +1,5 @@
 //! The contract, run against the SQLite adapter.
-#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
 
 use std::sync::Arc;
 
