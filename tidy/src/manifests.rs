@@ -3,7 +3,7 @@
 use crate::Tree;
 
 /// A heavy dependency and the packages that own it.
-const OWNERS: [(&str, &[&str]); 15] = [
+const OWNERS: [(&str, &[&str]); 17] = [
     // The tests of the power-loss disk kill a program that writes as the service does.
     ("rusqlite", &["crates/ledger", "torture"]),
     ("axum", &["crates/server", "crates/understudy"]),
@@ -30,6 +30,8 @@ const OWNERS: [(&str, &[&str]); 15] = [
     ("object_store", &["crates/vault"]),
     ("russh", &["crates/vault"]),
     ("russh-sftp", &["crates/vault"]),
+    ("tokio-postgres", &["crates/ledger"]),
+    ("deadpool-postgres", &["crates/ledger"]),
 ];
 
 /// Every dependency outside of its owners, and every version outside of the root.

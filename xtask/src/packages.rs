@@ -7,7 +7,7 @@ use anyhow::bail;
 use crate::shell::{exists, run};
 
 /// A program the tests start, and the package that has it.
-const NEEDED: [(&str, &str); 7] = [
+const NEEDED: [(&str, &str); 8] = [
     ("chromium", "chromium"),
     ("chromedriver", "chromium-driver"),
     // Two of the example applications.
@@ -18,6 +18,8 @@ const NEEDED: [(&str, &str); 7] = [
     // The vault on SFTP is tested against a real server; its keys are made by the client's tools.
     ("/usr/sbin/sshd", "openssh-server"),
     ("ssh-keygen", "openssh-client"),
+    // Not in the path, and its version is in the name of its folder.
+    ("/usr/lib/postgresql/15/bin/postgres", "postgresql-15"),
 ];
 
 /// What stands beside us in `bench check`, and the package that has it. Without it its column stays empty.

@@ -135,6 +135,7 @@ async fn a_lock_that_is_not_had_in_time_is_busy_and_nothing_was_done() {
     let document = desk.document("12345").await;
     let holder = Arc::clone(&database);
     let holding = tokio::spawn(async move {
+        // waits on purpose: somebody holds the lock longer than anybody waits for it.
         let text = "BEGIN; SELECT 1 FROM documents FOR UPDATE; SELECT pg_sleep(1.5); COMMIT";
         holder.execute(text).await.unwrap();
     });
