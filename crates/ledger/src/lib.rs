@@ -8,7 +8,7 @@
 //! [`History`], [`Publications`], [`Trail`], [`Callers`], [`Shares`], [`Snapshots`], [`Operations`], [`Outbox`], [`Pruning`],
 //! and for submissions [`Scopes`], [`Templates`], [`Logs`], [`Staging`], [`Records`].
 //! Adapters stand beside it ([`sqlite`], [`postgres`]), the suite every adapter passes is
-//! [`contract`], and [`faulty`] wraps any ledger so that its n-th call fails.
+//! [`contract`], and [`faulty`] wraps any ledger so that its n-th call fails. [`turns`] only say who does what now.
 //!
 //! Does not do: bytes (the vault), network, waiting for people.
 
@@ -38,6 +38,7 @@ pub mod sqlite;
 pub mod staging;
 pub mod templates;
 pub mod trail;
+pub mod turns;
 mod wishes;
 
 pub use callers::Callers;
@@ -59,6 +60,7 @@ pub use snapshots::Snapshots;
 pub use staging::Staging;
 pub use templates::Templates;
 pub use trail::Trail;
+pub use turns::Turns;
 
 use model::quotas::Exceeded;
 

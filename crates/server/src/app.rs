@@ -7,11 +7,14 @@ use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use lanes::Lanes;
-use ledger::Ledger;
+use ledger::postgres::{self, PostgresLedger, PostgresTurns};
 use ledger::sqlite::{Options, SqliteLedger};
+use ledger::turns::LocalTurns;
+use ledger::{Ledger, LedgerError, Turns};
 use model::{DocumentId, Guards};
 use signals::Signals;
 use signals::local::LocalSignals;
+use signals::redis::{self, RedisSignals, Standing};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use vault::depot::{Depot, Room};
@@ -24,7 +27,7 @@ use vault::{Spool, Tree, Vault, VaultError, s3, sftp};
 use crate::arrived::Arrived;
 use crate::callers::HostKeys;
 use crate::clock::{Clock, Random, SystemClock, SystemRandom};
-use crate::config::{Config, StoreKind, Stores};
+use crate::config::{Config, Engine, StoreKind, Stores};
 use crate::draining::Drains;
 use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
@@ -35,6 +38,7 @@ use crate::read_backs::ReadBacks;
 use crate::room::{Disk, LocalDisk};
 use crate::saving::{Entries, Jobs};
 use crate::sharing::Door;
+pub use crate::starting::{FolderLock, StartError};
 use crate::telemetry;
 use crate::watching::Rooms;
 
@@ -49,6 +53,8 @@ pub struct App {
     pub config: Config,
     /// Metadata, history, unfinished work.
     pub ledger: Arc<dyn Ledger>,
+    /// Who does what only one should do at a time.
+    pub turns: Arc<dyn Turns>,
     /// Bytes.
     pub vault: Arc<dyn Vault>,
     /// What people see.
@@ -126,6 +132,8 @@ pub struct Parts {
     pub config: Config,
     /// Metadata, history, unfinished work.
     pub ledger: Arc<dyn Ledger>,
+    /// Who does what only one should do at a time.
+    pub turns: Arc<dyn Turns>,
     /// Bytes.
     pub vault: Arc<dyn Vault>,
     /// What people see.
@@ -175,14 +183,14 @@ impl OpeningStores<'_> {
                 Arc::new(S3Tree::open(&below(s3, "published/"), self.spool.clone())?)
             }
             (StoreKind::Sftp, _, Some(sftp)) => Arc::new(sftp.tree()),
-            _ => Arc::new(LocalTree::open(&self.data.join("published"), &self.guards)?),
+            _ => Arc::new(LocalTree::open(&self.near().join("published"), &self.guards)?),
         };
         // What once waited for a far vault is read and delivered, wherever bytes are kept now.
         if self.stores.vault == StoreKind::Local && !self.data.join(DEPOT).exists() {
             return Ok((vault, tree, None));
         }
         let room = if self.stores.vault == StoreKind::Local { Room::None } else { self.stores.depot };
-        let near = Arc::new(self.local(DEPOT)?);
+        let near = Arc::new(self.local(&self.data.join(DEPOT))?);
         let depot = Arc::new(Depot::before(vault, near, (self.spool.clone(), room)));
         Ok((Arc::clone(&depot) as Arc<dyn Vault>, tree, Some(depot)))
     }
@@ -197,105 +205,81 @@ impl OpeningStores<'_> {
         Ok(match (kind, &self.stores.s3, sftp) {
             (StoreKind::S3, Some(s3), _) => Arc::new(S3Vault::open(&below(s3, "vault/"))?),
             (StoreKind::Sftp, _, Some(sftp)) => Arc::new(sftp.vault()),
-            _ => Arc::new(self.local("vault")?),
+            _ => Arc::new(self.local(&self.near().join("vault"))?),
         })
     }
 
-    fn local(&self, folder: &str) -> Result<LocalVault, VaultError> {
-        let vault = LocalVault::open(&self.data.join(folder), &self.guards)?;
-        if self.purpose == Purpose::Serve {
+    /// Where local blobs and the local tree are.
+    fn near(&self) -> &Path {
+        self.stores.folder.as_deref().unwrap_or(self.data)
+    }
+
+    fn local(&self, folder: &Path) -> Result<LocalVault, VaultError> {
+        let vault = LocalVault::open(folder, &self.guards)?;
+        // In a shared folder somebody else may be writing what looks unfinished.
+        if self.purpose == Purpose::Serve && folder.starts_with(self.data) {
             vault.clean()?;
         }
         Ok(vault)
     }
 }
 
-fn below(settings: &s3::Settings, folder: &str) -> s3::Settings {
-    s3::Settings { prefix: format!("{}{folder}", settings.prefix), ..settings.clone() }
-}
+type OpenLedger = (Arc<dyn Ledger>, Arc<dyn Turns>);
 
-/// Keeps a second service out of a data folder. Goes with the process, however that ends.
-#[derive(Debug)]
-pub struct FolderLock {
-    _file: std::fs::File,
-}
-
-impl FolderLock {
-    /// Takes a folder, if nobody has it.
-    pub(crate) fn take(data: &Path) -> Result<Self, StartError> {
-        let folder = data.display().to_string();
-        let failed = |cause| StartError::Folder { folder: folder.clone(), cause };
-        std::fs::create_dir_all(data).map_err(failed)?;
-        let file =
-            std::fs::OpenOptions::new().create(true).append(true).open(data.join("lock")).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(std::fs::TryLockError::WouldBlock) => Err(StartError::InUse { folder }),
-            Err(std::fs::TryLockError::Error(cause)) => Err(failed(cause)),
+/// The ledger, at the newest number of its schema.
+async fn open_ledger(config: &Config, guards: Guards) -> Result<OpenLedger, LedgerError> {
+    let on_trouble = || telemetry::storage_failed("ledger");
+    let environment = config.server.environment.clone();
+    match &config.ledger {
+        Engine::Sqlite => {
+            let options = Options { guards, on_trouble, ..Options::new(environment) };
+            let ledger = SqliteLedger::open(&config.server.data.join(LEDGER), &options)?;
+            Ok((Arc::new(ledger), Arc::new(LocalTurns::default())))
+        }
+        Engine::Postgres(settings) => {
+            let options = postgres::Options {
+                ca_file: settings.ca_file.clone(),
+                connections: settings.connections_max,
+                wait_max: settings.wait_max,
+                guards,
+                on_trouble,
+                ..postgres::Options::new(environment, &settings.url)
+            };
+            let ledger = PostgresLedger::open(&options).await?;
+            Ok((Arc::new(ledger), Arc::new(PostgresTurns::open(&options)?)))
         }
     }
 }
 
-/// Why the service cannot be put together.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The data folder cannot be used.
-    #[error("the data folder {folder} cannot be used")]
-    Folder {
-        /// Where it is.
-        folder: String,
-        /// Why.
-        #[source]
-        cause: std::io::Error,
-    },
-    /// Another process has it.
-    #[error("another Saveguard is using the data folder {folder}; stop it first")]
-    InUse {
-        /// Where it is.
-        folder: String,
-    },
-    /// A restore was broken off.
-    #[error("the restore into {folder} was not finished; run `saveguard restore` again")]
-    HalfRestored {
-        /// Where it is.
-        folder: String,
-    },
-    /// The ledger cannot be opened.
-    #[error("the ledger in {folder} cannot be opened")]
-    Ledger {
-        /// Where it is.
-        folder: String,
-        /// Why.
-        #[source]
-        cause: ledger::LedgerError,
-    },
-    /// The vault, the spool or the published tree cannot be opened.
-    #[error("the vault in {folder} cannot be opened")]
-    Vault {
-        /// Where it is.
-        folder: String,
-        /// Why.
-        #[source]
-        cause: vault::VaultError,
-    },
-    /// The HTTP client cannot be made.
-    #[error("the HTTP client cannot be made")]
-    Client(#[from] reqwest::Error),
-    /// The lanes refuse their settings.
-    #[error("the lanes cannot be made")]
-    Lanes(#[from] lanes::InvalidSettings),
+fn open_signals(config: &Config) -> Result<Arc<dyn Signals>, StartError> {
+    let Some(redis) = &config.signals else { return Ok(Arc::new(LocalSignals::default())) };
+    Ok(Arc::new(RedisSignals::open(redis::Settings {
+        address: redis.address.clone(),
+        prefix: redis.prefix.clone(),
+        instance: format!("{:016x}", SystemRandom.bits()),
+        on_change: |standing| match standing {
+            Standing::Heard => tracing::info!("Redis is there: other instances are heard"),
+            Standing::Away => {
+                tracing::warn!("Redis is away: other instances are not heard, and waits get longer")
+            }
+        },
+    })?))
+}
+
+fn below(settings: &s3::Settings, folder: &str) -> s3::Settings {
+    s3::Settings { prefix: format!("{}{folder}", settings.prefix), ..settings.clone() }
 }
 
 impl App {
-    /// The embedded engine, SQLite and a folder, for the one process that may write to it.
-    pub fn embedded(config: Config, guards: Guards) -> Result<(Self, FolderLock), StartError> {
+    /// For the one process that may write to its data folder: the service.
+    pub async fn serving(config: Config, guards: Guards) -> Result<(Self, FolderLock), StartError> {
         let lock = FolderLock::take(&config.server.data)?;
-        Self::open(config, guards, Purpose::Serve).map(|app| (app, lock))
+        Self::open(config, guards, Purpose::Serve).await.map(|app| (app, lock))
     }
 
-    /// Whether a service ever ran on this configuration's data folder.
+    /// Whether a service ever ran on this configuration's data folder. A database is brought up to date when it is opened.
     pub fn has_data(config: &Config) -> bool {
-        Self::has_data_in(&config.server.data)
+        config.ledger.is_shared() || Self::has_data_in(&config.server.data)
     }
 
     /// Whether a service ever ran on this folder.
@@ -328,16 +312,16 @@ impl App {
     }
 
     /// The embedded engine on a folder that is being restored, for the one process that does so.
-    pub(crate) fn restoring(config: Config, guards: Guards) -> Result<Self, StartError> {
-        Self::open(config, guards, Purpose::Restore)
+    pub(crate) async fn restoring(config: Config, guards: Guards) -> Result<Self, StartError> {
+        Self::open(config, guards, Purpose::Restore).await
     }
 
-    /// The embedded engine, to look at beside a running service.
-    pub fn inspecting(config: Config) -> Result<Self, StartError> {
-        Self::open(config, Guards::ALL, Purpose::Inspect)
+    /// To look at beside a running service.
+    pub async fn inspecting(config: Config) -> Result<Self, StartError> {
+        Self::open(config, Guards::ALL, Purpose::Inspect).await
     }
 
-    fn open(config: Config, guards: Guards, purpose: Purpose) -> Result<Self, StartError> {
+    async fn open(config: Config, guards: Guards, purpose: Purpose) -> Result<Self, StartError> {
         let data = config.server.data.clone();
         let folder = data.display().to_string();
         if purpose != Purpose::Restore && crate::preserving::unfinished(&data) {
@@ -350,11 +334,10 @@ impl App {
         }
         let opening = OpeningStores { stores: &config.stores, data: &data, guards, purpose, spool: &spool };
         let (vault, tree, depot) = opening.open().map_err(vault_failed)?;
-        let on_trouble = || telemetry::storage_failed("ledger");
-        let options = Options { guards, on_trouble, ..Options::new(config.server.environment.clone()) };
-        let ledger = SqliteLedger::open(&data.join(LEDGER), &options)
-            .map_err(|cause| StartError::Ledger { folder: folder.clone(), cause })?;
-        let signals: Arc<dyn Signals> = Arc::new(LocalSignals::default());
+        let (ledger, turns) = open_ledger(&config, guards)
+            .await
+            .map_err(|cause| StartError::Ledger { place: config.ledger.place(), cause })?;
+        let signals = open_signals(&config)?;
         let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) =
             (Arc::new(SystemClock), Arc::new(SystemRandom));
         let tokens = Arc::new(Tokens::new(&config.document_server.secrets));
@@ -362,7 +345,8 @@ impl App {
         let editor = OnlyOffice::new(&config, Arc::clone(&tokens), Arc::clone(&signals), sources)?;
         Self::from_parts(Parts {
             config,
-            ledger: Arc::new(ledger),
+            ledger,
+            turns,
             vault: Arc::new(Metered(vault)),
             tree,
             depot,
@@ -415,6 +399,7 @@ impl App {
             stopping: CancellationToken::new(),
             config: parts.config,
             ledger: parts.ledger,
+            turns: parts.turns,
             vault: parts.vault,
             tree: parts.tree,
             depot: parts.depot,

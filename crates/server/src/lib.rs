@@ -35,6 +35,7 @@ pub mod room;
 pub mod saving;
 pub mod service;
 mod sharing;
+mod starting;
 pub mod submitting;
 pub mod telemetry;
 #[cfg(test)]

@@ -52,7 +52,7 @@ impl Service {
     pub async fn start(config: Config, guards: Guards) -> Result<Self, ServiceError> {
         let address = config.server.listen;
         let connections_max = config.server.connections_max;
-        let (app, lock) = App::embedded(config, guards)?;
+        let (app, lock) = App::serving(config, guards).await?;
         let app = Arc::new(app);
         announcing::register(&app).await.map_err(ServiceError::Webhooks)?;
         callers::refresh(&app).await;

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use ledger::Ledger;
 use ledger::documents::{Author, Company, Document, Project};
 use ledger::sqlite::{Options, SqliteLedger};
+use ledger::turns::LocalTurns;
 use model::callbacks::{Answer, Callback};
 use model::names::FileName;
 use model::operations::Rights;
@@ -97,6 +98,7 @@ impl Workbench {
                 self.ledger.clone() as Arc<dyn Ledger>,
                 Arc::clone(faults),
             )),
+            turns: Arc::new(LocalTurns::default()),
             vault: Arc::new(FaultyVault::new(Arc::new(self.vault.clone()), Arc::clone(faults))),
             tree: Arc::new(FaultyTree::new(Arc::new(self.tree.clone()), Arc::clone(faults))),
             depot: None,

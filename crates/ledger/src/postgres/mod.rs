@@ -63,6 +63,7 @@ mod submitting;
 mod templates;
 pub mod throwaway;
 mod trail;
+mod turns;
 
 use std::sync::Arc;
 
@@ -72,6 +73,7 @@ use model::{Environment, Guards};
 use crate::{LedgerError, Result};
 pub use pool::Options;
 use step::{Purpose, Step};
+pub use turns::PostgresTurns;
 
 /// The PostgreSQL adapter.
 #[derive(Debug, Clone)]

@@ -65,9 +65,10 @@ async fn work(app: &App, hook: &Webhook, stop: &CancellationToken) {
     while !stop.is_cancelled() {
         // Before the question, so that what settles in between is heard.
         let mut listener = app.signals.listen();
-        let pause = match deliver_due(app, &sender).await {
-            Ok(0) => until_next(app, hook).await,
-            Ok(_) => continue,
+        let pause = match deliver_in_turn(app, &sender).await {
+            Ok(None) => LOOK_AGAIN,
+            Ok(Some(0)) => until_next(app, hook).await,
+            Ok(Some(_)) => continue,
             Err(cause) => {
                 tracing::warn!(error = %report(&cause), "the outbox could not be read or written");
                 LEDGER_PAUSE
@@ -94,6 +95,14 @@ async fn until_next(app: &App, hook: &Webhook) -> Duration {
     let next = app.ledger.next_delivery_at(&hook.name).await.ok().flatten();
     let wait = next.map(|next| next.duration_since(app.now()).max(SignedDuration::ZERO).unsigned_abs());
     wait.unwrap_or(LOOK_AGAIN).clamp(Duration::from_millis(10), LOOK_AGAIN)
+}
+
+/// One instance at a time tells a target, so that the order within a document holds. `None` if it is another one's turn.
+async fn deliver_in_turn(app: &App, sender: &Sender) -> Result<Option<usize>, LedgerError> {
+    match app.turns.take(&format!("webhook {}", sender.name())).await? {
+        Some(_turn) => deliver_due(app, sender).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Sends what is due. Returns how many there were.

@@ -53,7 +53,7 @@ pub(super) struct VerifyArguments {
 
 pub(super) async fn export(config: Config, arguments: ExportArguments) -> anyhow::Result<ExitCode> {
     super::require_data(&config)?;
-    let app = Arc::new(App::inspecting(config).context("the data folder cannot be opened")?);
+    let app = Arc::new(App::inspecting(config).await.context("the data folder cannot be opened")?);
     let wanted = wanted(&app, arguments).await?;
     let mut export = Export::new(app, wanted);
     let mut out = std::io::stdout();

@@ -24,8 +24,9 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
+    super::require_embedded(&config)?;
     super::require_data(&config)?;
-    let app = Arc::new(App::inspecting(config).context("the data folder cannot be opened")?);
+    let app = Arc::new(App::inspecting(config).await.context("the data folder cannot be opened")?);
     let bar = Bar::default();
     let made = back_up(&app, &arguments.folder, &bar).await.context("no backup was made")?;
     bar.finish();

@@ -74,7 +74,7 @@ impl Limits {
 }
 
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let app = open_ledger(config)?;
+    let app = open_ledger(config).await?;
     match arguments.command {
         Command::Create { id, name, limits } => {
             let name = title(name.as_deref().unwrap_or(&id))?;

@@ -58,7 +58,7 @@ struct Found {
 }
 
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let app = Arc::new(open_ledger(config)?);
+    let app = Arc::new(open_ledger(config).await?);
     let mut tally = Tally::default();
     let folders = document_folders(&arguments.folder, &mut tally)?;
     let bar = Bar::default();

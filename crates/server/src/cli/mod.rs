@@ -10,6 +10,7 @@ mod doctor;
 mod drain;
 mod import;
 mod lanes;
+mod migrate;
 mod organisation;
 mod progress;
 mod project;
@@ -61,6 +62,8 @@ struct Arguments {
 enum Command {
     /// Start the service.
     Serve,
+    /// Bring the ledger's schema up to date, as the service does when it starts. Several may do so at once.
+    Migrate,
     /// Try it: start the service with sample documents and a stand-in Document Server, and print one link.
     Demo(demo::Arguments),
     /// Prove that every promise still holds. May run beside the service.
@@ -140,6 +143,7 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let file = arguments.config;
     match arguments.command {
         None | Some(Command::Serve) => serve::run(load_to_serve(file)?).await,
+        Some(Command::Migrate) => migrate::run(load(file)?).await,
         Some(Command::Demo(arguments)) => demo::run(arguments).await,
         Some(Command::Verify(arguments)) => verify::run(load(file)?, arguments).await,
         Some(Command::Audit(audit::Command::Export(arguments))) => {
@@ -207,11 +211,21 @@ fn require_data(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A copy of the embedded ledger is made and brought back by Saveguard; PostgreSQL has tools of its own.
+fn require_embedded(config: &Config) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !config.ledger.is_shared(),
+        "the ledger is in {}: back it up and restore it as docs/how-to/many-instances.md says",
+        config.ledger.place()
+    );
+    Ok(())
+}
+
 /// Opens the data folder to change who and what there is, beside a running service or without one: a step of the ledger is
 /// atomic between processes too.
-fn open_ledger(config: Config) -> anyhow::Result<App> {
+async fn open_ledger(config: Config) -> anyhow::Result<App> {
     require_data(&config)?;
-    App::inspecting(config).context("the data folder cannot be opened")
+    App::inspecting(config).await.context("the ledger or the data folder cannot be opened")
 }
 
 /// Who acts, in the audit trail. Whoever can write to the data folder may do anything anyway.

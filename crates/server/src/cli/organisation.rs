@@ -54,7 +54,7 @@ enum Command {
 }
 
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let app = open_ledger(config)?;
+    let app = open_ledger(config).await?;
     match arguments.command {
         Command::Create { id, name, number } => {
             let wish = OrganisationWish {

@@ -51,7 +51,7 @@ enum Command {
 }
 
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let app = open_ledger(config)?;
+    let app = open_ledger(config).await?;
     match arguments.command {
         Command::Create { company, id, name } => {
             let name = title(name.as_deref().unwrap_or(&id))?;

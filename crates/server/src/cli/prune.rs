@@ -34,7 +34,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
     super::require_data(&config)?;
-    let view = match App::embedded(config.clone(), Guards::ALL) {
+    let view = match App::serving(config.clone(), Guards::ALL).await {
         Ok((app, _lock)) => {
             let meaning = if arguments.dry_run { Meaning::OnlySay } else { Meaning::DoIt };
             let pruned = prune(&Arc::new(app), meaning, Reach::All)

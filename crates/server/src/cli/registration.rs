@@ -92,7 +92,7 @@ struct DeadlineOf {
 }
 
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let app = open_ledger(config)?;
+    let app = open_ledger(config).await?;
     match arguments.command {
         Command::Create(new) => create(&app, &new).await?,
         Command::List { organisation, json } => {
@@ -261,7 +261,7 @@ pub(super) async fn accreditation(
     config: Config,
     arguments: AccreditationArguments,
 ) -> anyhow::Result<ExitCode> {
-    let app = open_ledger(config)?;
+    let app = open_ledger(config).await?;
     match arguments.command {
         AccreditationCommand::Create { organisation, registration, id, number, from, until } => {
             let wish = AccreditationWish {

@@ -23,7 +23,7 @@ pub(super) struct Arguments {
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
     super::require_data(&config)?;
     let (app, _lock) =
-        App::embedded(config, Guards::ALL).context("the data folder cannot be opened for repair")?;
+        App::serving(config, Guards::ALL).await.context("the data folder cannot be opened for repair")?;
     let app = Arc::new(app);
     let bar = Bar::default();
     let repaired = repair(&app, &bar).await.context("the repair could not be finished")?;

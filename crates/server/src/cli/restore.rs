@@ -27,6 +27,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
+    super::require_embedded(&config)?;
     let data = config.server.data.display().to_string();
     let bar = Bar::default();
     let restored = restore(config, &arguments.folder, (&operator(), &bar)).await;

@@ -52,7 +52,7 @@ fn help() -> String {
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
     let Command::Import(wish) = arguments.command;
     let text = read_text(&wish.file, FILE_BYTES_MAX)?;
-    let app = open_ledger(config)?;
+    let app = open_ledger(config).await?;
     let trial = if wish.dry_run { Trial::Rehearsal } else { Trial::No };
     let outcome = import(&app, &text, (trial, operator())).await.context("nothing was imported")?;
     if wish.json {

@@ -17,8 +17,16 @@ pub(super) async fn run(config: Config) -> anyhow::Result<ExitCode> {
         StoreKind::Local => String::new(),
         _ => format!(" and the bytes of documents in {}", config.stores.place()),
     };
+    let ledger = if config.ledger.is_shared() {
+        format!(", its ledger in {}", config.ledger.place())
+    } else {
+        String::new()
+    };
     let service = Service::start(config, guards).await.context("the service cannot start")?;
-    tell(&format!("Saveguard listens on http://{} and keeps its data in {data}{kept}.", service.address()));
+    tell(&format!(
+        "Saveguard listens on http://{} and keeps its data in {data}{ledger}{kept}.",
+        service.address()
+    ));
     told_to_stop().await?;
     service.stop().await;
     traces::flush().await;

@@ -78,7 +78,7 @@ enum Command {
 }
 
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let app = open_ledger(config)?;
+    let app = open_ledger(config).await?;
     match arguments.command {
         Command::Create { document, allows, label, expires_hours, password_file, no_download, json } => {
             let wish = Wish {

@@ -64,7 +64,7 @@ fn state(word: &str) -> Result<LogState, String> {
 }
 
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let app = open_ledger(config)?;
+    let app = open_ledger(config).await?;
     match arguments.command {
         Command::List { state, limit, json } => {
             let states = state.map_or_else(active_states, |state| vec![state]);

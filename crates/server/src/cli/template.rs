@@ -91,11 +91,11 @@ pub(super) fn run_on_files(command: Command) -> anyhow::Result<ExitCode> {
 pub(super) async fn run(config: Config, command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Check { .. } | Command::Init { .. } => run_on_files(command),
-        Command::Add { file } => add(&open_ledger(config)?, &file).await,
-        Command::List { json } => list(&open_ledger(config)?, json).await,
+        Command::Add { file } => add(&open_ledger(config).await?, &file).await,
+        Command::List { json } => list(&open_ledger(config).await?, json).await,
         Command::Retire { id, version } => {
             let (id, version) = (TemplateId::parse(&id)?, TemplateVersion::parse(&version)?);
-            retire(&open_ledger(config)?, id, version).await
+            retire(&open_ledger(config).await?, id, version).await
         }
         Command::Workbook(wish) => workbook(config, &wish).await,
     }
@@ -187,7 +187,7 @@ async fn retire(app: &App, id: TemplateId, version: TemplateVersion) -> anyhow::
 async fn workbook(config: Config, wish: &WorkbookOf) -> anyhow::Result<ExitCode> {
     let is_file = Path::new(&wish.template).is_file();
     // A file and no registration: then nothing is asked of the ledger.
-    let app = if is_file && wish.scope.is_none() { None } else { Some(open_ledger(config)?) };
+    let app = if is_file && wish.scope.is_none() { None } else { Some(open_ledger(config).await?) };
     let text = match &app {
         Some(app) if !is_file => added_text(app, &wish.template).await?,
         _ => read_text(Path::new(&wish.template), TEMPLATE_BYTES_MAX)?,

@@ -65,7 +65,7 @@ enum Command {
 }
 
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let app = open_ledger(config)?;
+    let app = open_ledger(config).await?;
     match arguments.command {
         Command::Create { name, role, companies, organisations, expires_days, json } => {
             let role = Role::parse(&role).with_context(|| format!("there is no role `{role}`"))?;

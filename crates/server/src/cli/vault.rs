@@ -68,7 +68,7 @@ impl FromStr for Place {
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
     let Command::Copy(copy) = arguments.command;
     ensure!(copy.from != copy.to, "from and to are the same vault");
-    let app = open_ledger(config)?;
+    let app = open_ledger(config).await?;
     let (source, target) = (open(&app, &copy.from)?, open(&app, &copy.to)?);
     let bar = Bar::default();
     let moved = copy_vault((source.as_ref(), target.as_ref()), &app.spool, &bar).await;

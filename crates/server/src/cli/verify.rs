@@ -25,7 +25,7 @@ pub(super) struct Arguments {
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
     super::require_data(&config)?;
     let read_data = if arguments.read_data { ReadData::Yes } else { ReadData::No };
-    let app = Arc::new(App::inspecting(config).context("the data folder cannot be opened")?);
+    let app = Arc::new(App::inspecting(config).await.context("the data folder cannot be opened")?);
     let bar = Bar::default();
     let report = verify(&app, read_data, &bar).await.context("the data could not be verified")?;
     bar.finish();

@@ -6,6 +6,7 @@
 //! generated and kept in the data folder, so that a service never runs with a known one.
 //! Does not do: change while the service runs.
 
+mod engines;
 mod generated;
 mod reader;
 mod retention;
@@ -29,6 +30,7 @@ use url::Url;
 
 use crate::callers::Checks;
 
+pub use engines::{Engine, Postgres, Redis};
 pub use secret::{Secret, Secrets};
 pub use stores::{StoreKind, Stores};
 pub use webhooks::Webhook;
@@ -49,6 +51,10 @@ const MIB: u64 = 1024 * 1024;
 pub struct Config {
     /// Where we are, and for whom.
     pub server: Server,
+    /// Where metadata, history and unfinished work are kept.
+    pub ledger: Engine,
+    /// What instances tell each other through, if there is anything.
+    pub signals: Option<Redis>,
     /// Where bytes are kept.
     pub stores: Stores,
     /// The other side.
@@ -302,6 +308,8 @@ fn read_table(file: &Path) -> Result<toml::Table, String> {
 /// Settings as read, before secrets are made and URLs derived from each other.
 struct Partial {
     server: Option<Server>,
+    ledger: Engine,
+    signals: Option<Redis>,
     stores: Stores,
     document_server: Option<(Url, Url, Vec<Url>, http::HeaderName, Duration)>,
     document_server_secrets: (Option<Secret>, Option<Secret>),
@@ -325,6 +333,8 @@ impl Partial {
     fn read(reader: &mut Reader) -> Self {
         Self {
             server: read_server(&mut reader.section("server")),
+            ledger: engines::read_ledger(&mut reader.section("ledger")),
+            signals: engines::read_signals(reader),
             stores: stores::read(reader),
             document_server: read_document_server(&mut reader.section("document_server")),
             document_server_secrets: read_secrets(&mut reader.section("document_server")),
@@ -355,6 +365,11 @@ impl Partial {
         let server = self.server?;
         let (public_url, internal_url, download_origins, jwt_header, command_timeout) =
             self.document_server?;
+        let given = [
+            ("document_server", self.document_server_secrets.0.is_some()),
+            ("api", self.api_secrets.0.is_some()),
+        ];
+        engines::need_secrets(&self.ledger, given, mistakes);
         if !mistakes.is_empty() {
             // Nothing is written to the data folder for a configuration that will not be used.
             return None;
@@ -373,6 +388,8 @@ impl Partial {
                 command_timeout,
             },
             server,
+            ledger: self.ledger,
+            signals: self.signals,
             stores: self.stores,
             api: Api { secrets: api_secrets, jwks: self.api.0, checks: self.api.1, provider: self.api.2 },
             opening: self.opening.clone(),

@@ -21,6 +21,8 @@ pub struct Stores {
     pub vault: StoreKind,
     /// Where the published tree is.
     pub tree: StoreKind,
+    /// A folder of its own for local blobs and the local tree, which several instances may share; none: the data folder.
+    pub folder: Option<PathBuf>,
     /// What may wait on the local disk while a far vault is away.
     pub depot: Room,
     /// The bucket, if one is set.
@@ -70,6 +72,7 @@ pub(super) fn read(reader: &mut Reader) -> Stores {
     let mut section = reader.section("vault");
     let vault = section.choice("kind", StoreKind::Local, &KINDS);
     let tree = section.choice("tree", vault, &KINDS);
+    let shared_folder = path(&mut section, "folder");
     let bytes_max = section.whole("depot_mib_max", 1024, (1, MIB)) * MIB;
     let choices = [("forbidden", Room::None), ("allowed", Room::Bytes(bytes_max))];
     let depot = section.choice("depot", Room::None, &choices);
@@ -77,6 +80,7 @@ pub(super) fn read(reader: &mut Reader) -> Stores {
     Stores {
         vault,
         tree,
+        folder: shared_folder,
         depot,
         s3: read_s3(&mut reader.section("s3"), use_of(StoreKind::S3)),
         sftp: read_sftp(&mut reader.section("sftp"), use_of(StoreKind::Sftp)),

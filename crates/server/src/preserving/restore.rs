@@ -65,7 +65,7 @@ pub async fn restore(
     files::replace(&data.join(MARKER), manifest.name.as_bytes())?;
     copy_ledger(backup, &data, &manifest, progress).await?;
 
-    let app = Arc::new(App::restoring(config, Guards::ALL)?);
+    let app = Arc::new(App::restoring(config, Guards::ALL).await?);
     let tally = copy_blobs(&app, backup, &manifest, progress).await?;
     let restoration = Restoration {
         backup: manifest.name.clone(),

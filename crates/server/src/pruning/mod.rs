@@ -20,6 +20,7 @@ mod blobs;
 mod tests;
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use ledger::pruning::{Meaning, PruneWish, Purged};
@@ -39,6 +40,9 @@ const THINGS_PER_ROUND: u32 = 200;
 const STEPS_PER_DOCUMENT: usize = 50;
 /// A page, when everything is looked through.
 const PAGE: u32 = 1000;
+
+/// Between two questions for the turn.
+const TURN_PAUSE: Duration = Duration::from_millis(500);
 
 /// How much is looked through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +133,7 @@ pub(crate) async fn prune(app: &Arc<App>, meaning: Meaning, reach: Reach) -> Res
         (Err(_), Reach::Part) => return Ok(Pruned::default()),
         (Err(_), Reach::All) => app.pruning.turn.acquire().await.map_err(|_| PruneError::Interrupted)?,
     };
+    let Some(_everywhere) = turn_everywhere(app, reach).await? else { return Ok(Pruned::default()) };
     let wish = PruneWish { policy: app.config.retention.clone(), meaning, at: app.now() };
     let mut pruned = Pruned::default();
     if meaning == Meaning::DoIt {
@@ -145,6 +150,17 @@ pub(crate) async fn prune(app: &Arc<App>, meaning: Meaning, reach: Reach) -> Res
         tell(&pruned);
     }
     Ok(pruned)
+}
+
+/// The turn among all instances. Whoever looks through everything waits for it.
+async fn turn_everywhere(app: &App, reach: Reach) -> Result<Option<ledger::turns::Turn>, PruneError> {
+    loop {
+        let turn = app.turns.take("retention").await?;
+        if turn.is_some() || reach == Reach::Part {
+            return Ok(turn);
+        }
+        tokio::time::sleep(TURN_PAUSE).await;
+    }
 }
 
 fn tell(pruned: &Pruned) {

@@ -29,6 +29,14 @@ pub(super) fn is_quiet(app: &App, record: &KeyRecord) -> Quiet {
     if is_recent { Quiet::No } else { Quiet::Yes }
 }
 
+/// Every instance hears that somebody waits; one of them does it.
+pub(super) async fn finish_in_turn(app: &Arc<App>, key: &EditorKey) -> Result<(), RecoveryError> {
+    match app.turns.take(&format!("finish {key}")).await? {
+        Some(_turn) => finish(app, key).await,
+        None => Ok(()),
+    }
+}
+
 /// Collects what a finished key left behind and retires it, unless the server still holds something.
 pub(super) async fn finish(app: &Arc<App>, key: &EditorKey) -> Result<(), RecoveryError> {
     let Some(record) = app.ledger.key(key).await? else { return Ok(()) };

@@ -34,7 +34,9 @@ mod tests;
 use std::sync::Arc;
 
 use ledger::pruning::Meaning;
+use ledger::turns::{SILENT_MAX, Turn};
 use signals::Signal;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
@@ -85,17 +87,28 @@ impl From<StoreError> for RecoveryError {
 /// Runs until told to stop.
 pub async fn run(app: Arc<App>, stop: CancellationToken) {
     let mut is_first = true;
+    let mut next_round = Instant::now();
     while !stop.is_cancelled() {
-        round(&app).await;
-        if std::mem::take(&mut is_first) {
-            part("strays", adopt(&app, AgeMin::TenMinutes)).await;
+        if Instant::now() >= next_round {
+            round(&app).await;
+            if std::mem::take(&mut is_first) {
+                part("strays", adopt(&app, AgeMin::TenMinutes)).await;
+            }
+            next_round = Instant::now() + app.config.recovering.interval;
+        } else {
+            part("saves", saves::finish(&app)).await;
         }
         tokio::select! {
             () = stop.cancelled() => {}
-            () = app.recovery_wanted.notified() => {}
-            () = tokio::time::sleep(app.config.recovering.interval) => {}
+            () = app.recovery_wanted.notified() => next_round = Instant::now(),
+            () = tokio::time::sleep_until(next_look(&app, next_round)) => {}
         }
     }
+}
+
+/// With other instances about, what a dead one left is looked for more often than everything else.
+fn next_look(app: &App, next_round: Instant) -> Instant {
+    if app.config.ledger.is_shared() { next_round.min(Instant::now() + SILENT_MAX) } else { next_round }
 }
 
 /// Follows the hints until told to stop.
@@ -110,7 +123,7 @@ pub async fn follow(app: Arc<App>, stop: CancellationToken) {
             Some(Signal::Settled(document)) => publishing::publish_soon(&app, document, Occasion::Commit),
             Some(Signal::FinishWanted(key)) => {
                 let app = Arc::clone(&app);
-                tokio::spawn(async move { part("finish", keys::finish(&app, &key)).await });
+                tokio::spawn(async move { part("finish", keys::finish_in_turn(&app, &key)).await });
             }
             Some(Signal::GuestsLeave) => {
                 let app = Arc::clone(&app);
@@ -127,6 +140,16 @@ pub async fn follow(app: Arc<App>, stop: CancellationToken) {
 pub async fn round(app: &Arc<App>) -> bool {
     let mut is_whole = part("saves", saves::finish(app)).await;
     is_whole &= publish_owed(app).await;
+    is_whole &= part("read-backs", anchoring::note_read_backs(app)).await;
+    // The rest is for one instance at a time: a second one would ask the Document Server the same questions again.
+    let _turn = match turn_of_round(app).await {
+        Ok(Mine::Yes(turn)) => turn,
+        Ok(Mine::No) => return is_whole,
+        Err(cause) => {
+            tracing::warn!(error = %report(&cause), "it could not be asked whose turn a round is");
+            return false;
+        }
+    };
     is_whole &= part("outside", outside::look(app)).await;
     if app.guards.collector {
         is_whole &= part("forgotten", forgotten::collect_all(app)).await;
@@ -134,10 +157,22 @@ pub async fn round(app: &Arc<App>) -> bool {
     }
     is_whole &= part("guests", guests::ask_to_leave(app)).await;
     is_whole &= part("anchors", anchoring::anchor(app, Spacing::Minute)).await;
-    is_whole &= part("read-backs", anchoring::note_read_backs(app)).await;
     is_whole &= part("retention", let_go(app)).await;
     telemetry::recovery_round_ended(if is_whole { "whole" } else { "partial" });
     is_whole
+}
+
+/// Whether a round is ours to make.
+enum Mine {
+    Yes(Option<Turn>),
+    No,
+}
+
+async fn turn_of_round(app: &App) -> Result<Mine, ledger::LedgerError> {
+    if !app.config.ledger.is_shared() {
+        return Ok(Mine::Yes(None));
+    }
+    Ok(app.turns.take("recovery round").await?.map_or(Mine::No, |turn| Mine::Yes(Some(turn))))
 }
 
 /// Lets go of a part of what the policy does not keep.

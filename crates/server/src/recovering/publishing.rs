@@ -10,6 +10,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use ledger::documents::BlobFacts;
 use ledger::publications::{ExternalChange, Owed};
+use ledger::turns::Turn;
 use model::callbacks::AsideReason;
 use model::checking::Source;
 use model::names::{self, FileName};
@@ -29,6 +30,10 @@ use crate::telemetry::{self, report};
 const PAGE: u32 = 500;
 /// Another program that changes the file each time it is published is left to the next round.
 const ROUNDS_MAX: usize = 4;
+
+/// How often and after what pause the turn at a document is asked for: a little longer than a silent holder keeps it.
+const TURN_ATTEMPTS: u32 = 40;
+const TURN_PAUSE: Duration = Duration::from_millis(200);
 
 /// Time between two publications of one document: enough for people, and a burst of saves leaves few backups.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
@@ -77,6 +82,7 @@ pub(crate) async fn publish(
     if !space(app).takes_uploads() {
         return Ok(());
     }
+    let Some(_turn) = turn_at(app, document).await? else { return Ok(()) };
     for _ in 0..ROUNDS_MAX {
         let Some(owed) = app.ledger.owed_publication(document).await? else { return Ok(()) };
         let published = publish_head(app, &owed, occasion).await;
@@ -84,6 +90,22 @@ pub(crate) async fn publish(
         published?;
     }
     Ok(())
+}
+
+/// Waits for the turn at a document's place in the tree, which another instance may have. `None` if nothing is owed any more, or
+/// if it takes so long that the next round is the better one to do it.
+async fn turn_at(app: &App, document: &DocumentId) -> Result<Option<Turn>, RecoveryError> {
+    let work = format!("publish {document}");
+    for _ in 0..TURN_ATTEMPTS {
+        if let Some(turn) = app.turns.take(&work).await? {
+            return Ok(Some(turn));
+        }
+        if app.ledger.owed_publication(document).await?.is_none() {
+            return Ok(None);
+        }
+        tokio::time::sleep(TURN_PAUSE).await;
+    }
+    Ok(None)
 }
 
 /// Waits until the last publication is a while ago; the service does not wait when it is about to stop.

@@ -7,10 +7,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ledger::saves::{Arrival, OpenSave, Receipt, ReceiptStanding};
+use ledger::turns::Turn;
 use model::callbacks::{Answer, Callback, HasUrl, Plan, plan_for};
 use model::keys::KeyParts;
 use model::{DocumentId, EditorKey, InboxNumber};
 
+use super::claims::{Claim, claim, wait_elsewhere};
+use super::entries::{Inside, inside};
 use super::jobs::{Job, Joined, Waiter};
 use super::letting_go::{Leaving, LettingGo, may_let_go};
 use super::{SaveError, presence, save};
@@ -33,6 +36,7 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
     let status = callback.status;
     let key = callback.key.clone();
     let has_history = callback.session_start.is_some();
+    let before = if ends_session(status) { inside(app, &key).await } else { Inside::default() };
     let answer = match plan_for(callback.status, has_url) {
         Plan::NotePresence | Plan::NoteIdle => presence::note(app, &callback).await,
         Plan::Ignore => Answer::Saved,
@@ -46,12 +50,12 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
             }
         }
     };
-    let would_harm = is_late(app, received) || (ends_session(status) && app.entries.since(&key, received));
-    if answer != Answer::TryAgain && would_harm && app.guards.late_answer_closes {
-        Reply::Close
-    } else {
-        Reply::Answer(answer)
+    if answer == Answer::TryAgain || !app.guards.late_answer_closes {
+        return Reply::Answer(answer);
     }
+    let came_in = ends_session(status)
+        && (app.entries.since(&key, received) || inside(app, &key).await.has_more_than(&before));
+    if came_in || is_late(app, received) { Reply::Close } else { Reply::Answer(answer) }
 }
 
 /// By the time the limit has passed the server may have revived the key: a 0 would delete the new session's changes, and
@@ -115,11 +119,12 @@ async fn take_in(
     let answer = match &mut taken.how {
         How::Answered(answer) => *answer,
         How::Working(waiter) | How::Joined(waiter) => wait(app, waiter, received).await,
+        How::Elsewhere(open) => wait_elsewhere(app, (open, plan), received).await,
     };
     (answer, Some(taken))
 }
 
-async fn wait(app: &App, waiter: &mut Waiter, received: Instant) -> Answer {
+pub(super) async fn wait(app: &App, waiter: &mut Waiter, received: Instant) -> Answer {
     let left = app.config.saving.answer_within.saturating_sub(received.elapsed());
     waiter.wait(left).await.flatten().unwrap_or(Answer::TryAgain)
 }
@@ -141,7 +146,7 @@ fn lane_of(app: &App, callback: &Callback) -> DocumentId {
     document_of(app, &callback.key).unwrap_or_else(orphans_lane)
 }
 
-fn orphans_lane() -> DocumentId {
+pub(super) fn orphans_lane() -> DocumentId {
     DocumentId::parse("orphans").expect("a plain word is an id")
 }
 
@@ -158,6 +163,8 @@ enum How {
     Working(Waiter),
     /// It was under way already: the commit may have been on its way before this caller was there to be counted.
     Joined(Waiter),
+    /// Another instance is at it.
+    Elsewhere(Box<OpenSave>),
 }
 
 impl Taken {
@@ -185,16 +192,23 @@ async fn write_down(
     let (number, standing) = (receipt.number, receipt.standing);
     let how = match standing {
         _ if !app.guards.answer_after_commit => {
-            start(&app, open_save(arrival, receipt), plan, None)?;
+            start(&app, Start { open: open_save(arrival, receipt), plan, turn: None }, None)?;
             How::Answered(Answer::Saved)
         }
         ReceiptStanding::Finished(answer) => How::Answered(answer),
         ReceiptStanding::Unfinished if !app.guards.busy_is_not_done => How::Answered(Answer::Saved),
         ReceiptStanding::New | ReceiptStanding::Unfinished => {
-            match (start(&app, open_save(arrival, receipt), plan, Some(received))?, standing) {
-                (None, _) => How::Answered(Answer::TryAgain),
-                (Some(waiter), ReceiptStanding::New) => How::Working(waiter),
-                (Some(waiter), _) => How::Joined(waiter),
+            let open = open_save(arrival, receipt);
+            match claim(&app, number, standing).await {
+                Claim::Finished(answer) => How::Answered(answer),
+                Claim::Elsewhere => How::Elsewhere(Box::new(open)),
+                Claim::Ours(turn) => {
+                    match (start(&app, Start { open, plan, turn }, Some(received))?, standing) {
+                        (None, _) => How::Answered(Answer::TryAgain),
+                        (Some(waiter), ReceiptStanding::New) => How::Working(waiter),
+                        (Some(waiter), _) => How::Joined(waiter),
+                    }
+                }
             }
         }
     };
@@ -210,18 +224,24 @@ fn open_save(arrival: Arrival, receipt: Receipt) -> OpenSave {
     }
 }
 
+/// Work to begin, and the turn at it.
+pub(crate) struct Start {
+    pub(crate) open: OpenSave,
+    pub(crate) plan: Plan,
+    pub(crate) turn: Option<Turn>,
+}
+
 /// Joins the work on a callback or starts it.
 pub(crate) fn start(
     app: &Arc<App>,
-    open: OpenSave,
-    plan: Plan,
+    Start { open, plan, turn }: Start,
     received: Option<Instant>,
 ) -> Result<Option<Waiter>, SaveError> {
     let number = open.number;
     let (joined, job, waiter) = app.jobs.join(number, received);
     if joined == Joined::New {
         let lane = open.document.clone().unwrap_or_else(orphans_lane);
-        let work = Arc::new(Work { app: Arc::clone(app), open, plan, job });
+        let work = Arc::new(Work { app: Arc::clone(app), open, plan, job, _turn: turn });
         let prepare = save::prepare(Arc::clone(&work));
         let commit = move |prepared| save::commit(work, prepared);
         // Whoever waits hears through the job; the ticket would only tell once more.
@@ -236,6 +256,8 @@ pub(super) struct Work {
     pub(super) open: OpenSave,
     pub(super) plan: Plan,
     pub(super) job: Arc<Job>,
+    /// Ours for as long as the work lasts.
+    _turn: Option<Turn>,
 }
 
 impl Drop for Work {

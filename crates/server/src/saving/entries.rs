@@ -3,14 +3,20 @@
 //! A 0 to a final save makes the server delete every change of the key, also those of somebody who came in after the save
 //! was sent. So whoever answers looks here first.
 //!
+//! With a shared ledger, somebody may have come in at another instance: then the ledger is looked at too ([`inside`]).
+//!
 //! Guarantees: bounded memory. Does not do: know who left, or survive the process: after a restart nobody waits for an
 //! answer either.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
+use ledger::sessions::SessionPage;
 use model::EditorKey;
+
+use crate::app::App;
 
 /// No answer waits longer than this.
 const KEPT: Duration = Duration::from_mins(10);
@@ -37,6 +43,40 @@ impl Entries {
     pub fn since(&self, key: &EditorKey, then: Instant) -> bool {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         latest.get(key).is_some_and(|at| *at > then)
+    }
+}
+
+/// A document has one live session, and rarely another one with somebody left in it.
+const SESSIONS_MAX: u32 = 50;
+
+/// Who is inside a session and when each was last named, as the shared ledger knows it.
+#[derive(Debug, Default)]
+pub(super) struct Inside {
+    people: BTreeMap<String, Timestamp>,
+}
+
+impl Inside {
+    /// Whether somebody was named since the other look. Compared per person and for difference only, so that the clocks of
+    /// instances need not agree.
+    pub(super) fn has_more_than(&self, before: &Self) -> bool {
+        self.people.iter().any(|(id, named_at)| before.people.get(id) != Some(named_at))
+    }
+}
+
+/// Looks who is inside; nobody if no other instance could have heard of anybody, or the ledger does not answer.
+pub(super) async fn inside(app: &App, key: &EditorKey) -> Inside {
+    let document = key.parts().map(|parts| parts.document);
+    if !app.config.ledger.is_shared() || document.is_none() {
+        return Inside::default();
+    }
+    let page = SessionPage { document, after: None, limit: SESSIONS_MAX };
+    let sessions = app.ledger.sessions(&page).await.unwrap_or_default();
+    let ours = sessions.into_iter().filter(|session| session.key == *key);
+    Inside {
+        people: ours
+            .flat_map(|session| session.people)
+            .map(|person| (person.id, person.last_seen_at))
+            .collect(),
     }
 }
 

@@ -20,6 +20,7 @@
 //! [`App::saves`]: crate::app::App::saves
 
 mod accept;
+mod claims;
 mod entries;
 mod fetch;
 mod jobs;
@@ -31,8 +32,9 @@ mod save;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use accept::start;
 pub use accept::{Reply, accept, names_a_document};
+pub(crate) use accept::{Start, start};
+pub(crate) use claims::{Claim, claim};
 pub use entries::Entries;
 pub use jobs::Jobs;
 pub(crate) use save::plan_of;

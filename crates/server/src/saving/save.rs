@@ -16,6 +16,7 @@ use vault::{Sidecar, Spooled};
 
 use super::SaveError;
 use super::accept::Work;
+use super::claims::recorded;
 use super::fetch::{fetch, opened_on};
 use super::jobs::Job;
 use super::record::Record;
@@ -113,6 +114,10 @@ pub(super) async fn commit(work: Arc<Work>, prepared: Result<Prepared, SaveError
             Some(committed.answer)
         }
         Err(cause) => {
+            // The turn may have been lost and somebody else's commit found the row first.
+            if let Some(answer) = recorded(app, save.number).await {
+                return app.jobs.end(save.number, &work.job, Some(answer));
+            }
             telemetry::save_ended("postponed");
             tracing::warn!(inbox = save.number.0, error = %report(&cause), "a save could not be finished now");
             give_up_if_hopeless(app, save, &cause).await;

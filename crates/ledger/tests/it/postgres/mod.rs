@@ -5,6 +5,7 @@ mod breaking;
 mod racing;
 mod schema;
 mod submissions;
+mod turns;
 
 mod contract {
     use std::sync::Arc;

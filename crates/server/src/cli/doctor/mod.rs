@@ -103,7 +103,7 @@ pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<
 
 async fn examine(patient: &Patient, chart: &mut Chart) {
     places::secrets(patient, chart);
-    let app = match App::inspecting(patient.config.clone()) {
+    let app = match App::inspecting(patient.config.clone()).await {
         Ok(app) => app,
         Err(cause) => {
             return chart.fail(

@@ -36,6 +36,9 @@ pub(super) fn secrets(patient: &Patient, chart: &mut Chart) {
 pub(super) async fn storage(patient: &Patient, app: &App, chart: &mut Chart) {
     let name = "storage";
     let data = &patient.config.server.data;
+    if patient.config.ledger.is_shared() {
+        ledger(patient, app, chart).await;
+    }
     match probe(app).await {
         Err(detail) => {
             let next = match patient.config.stores.vault {
@@ -63,6 +66,19 @@ pub(super) async fn storage(patient: &Patient, app: &App, chart: &mut Chart) {
         },
     }
     far_vault(patient, app, chart).await;
+}
+
+/// The ledger on a server of its own.
+async fn ledger(patient: &Patient, app: &App, chart: &mut Chart) {
+    let (name, place) = ("the ledger", patient.config.ledger.place());
+    match app.ledger.totals().await {
+        Ok(_) => chart.ok(name, format!("{place} answers, and its schema is up to date")),
+        Err(cause) => chart.fail(
+            name,
+            format!("{place} does not answer: {}", report(&cause)),
+            "Start it, or correct the settings under [ledger].",
+        ),
+    }
 }
 
 /// The probe above is satisfied with the depot; here the far side itself is asked for.

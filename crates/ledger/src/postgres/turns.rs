@@ -1,0 +1,166 @@
+//! Turns between instances: advisory locks of one connection that each instance keeps for them.
+//!
+//! The locks go with the connection, and the connection with the process: who is killed holds nothing. The connection says
+//! something every second. If somebody else wants a turn whose holder said nothing for [`SILENT_MAX`] (stopped, cut off), that
+//! holder's connection is ended by the server, and the turn is free. All times are the server's own.
+//!
+//! Guarantees: the port's. Does not do: wait for a turn.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use deadpool_postgres::{ClientWrapper, Object, Pool};
+use model::Digest;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+
+use super::errors::{no_connection, unavailable};
+use super::{Options, pool};
+use crate::turns::{LocalTurns, SILENT_MAX, Turn, Turns};
+use crate::{LedgerError, Result};
+
+/// How often a holder is heard of.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How long the server may take to answer about a turn.
+const ASK_WITHIN: Duration = Duration::from_secs(3);
+
+/// Ends the connection of a holder that said nothing for a while.
+const END_SILENT: &str = "
+    SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+    WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND l.objsubid = 1 AND ((l.classid::bigint << 32) | l.objid::bigint) = $1
+    AND a.state = 'idle' AND a.state_change < clock_timestamp() - make_interval(secs => $2)";
+
+/// Turns between instances.
+pub struct PostgresTurns {
+    pool: Pool,
+    /// The locks of one connection can be taken by it more than once: this keeps us from doing so.
+    here: LocalTurns,
+    connection: Arc<Mutex<Option<Arc<ClientWrapper>>>>,
+    heartbeat: JoinHandle<()>,
+}
+
+impl PostgresTurns {
+    /// Begins to say something now and then. Call it inside a runtime.
+    pub fn open(options: &Options) -> Result<Self> {
+        let pool = pool::open(&Options { connections: 1, ..options.clone() })?;
+        let connection = Arc::new(Mutex::new(None));
+        let heartbeat = tokio::spawn(be_heard(Arc::clone(&connection)));
+        Ok(Self { pool, here: LocalTurns::default(), connection, heartbeat })
+    }
+
+    /// The connection that holds our turns, made if there is none.
+    async fn connection(&self) -> Result<Arc<ClientWrapper>> {
+        let mut held = self.connection.lock().await;
+        match &*held {
+            Some(connection) if !connection.is_closed() => Ok(Arc::clone(connection)),
+            _ => {
+                let made = self.pool.get().await.map_err(no_connection)?;
+                // The server notices in time that this machine is gone.
+                made.batch_execute(
+                    "SET tcp_keepalives_idle = 2; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3",
+                )
+                .await?;
+                // Not the pool's any more: an old one may be waited for by turns that it no longer holds.
+                let made = Arc::new(Object::take(made));
+                *held = Some(Arc::clone(&made));
+                Ok(made)
+            }
+        }
+    }
+
+    async fn lock(&self, number: i64) -> Result<Option<Arc<ClientWrapper>>> {
+        let connection = self.connection().await?;
+        if try_lock(&connection, number).await? {
+            return Ok(Some(connection));
+        }
+        let silent_max = SILENT_MAX.as_secs_f64();
+        let ended = connection.query(END_SILENT, &[&number, &silent_max]).await?;
+        if ended.is_empty() {
+            return Ok(None);
+        }
+        tracing::warn!("an instance that said nothing for a while lost its turns");
+        Ok(try_lock(&connection, number).await?.then_some(connection))
+    }
+}
+
+impl Drop for PostgresTurns {
+    fn drop(&mut self) {
+        self.heartbeat.abort();
+    }
+}
+
+#[async_trait]
+impl Turns for PostgresTurns {
+    async fn take(&self, work: &str) -> Result<Option<Turn>> {
+        if !self.here.note(work) {
+            return Ok(None);
+        }
+        let number = number_of(work);
+        let asked = tokio::time::timeout(ASK_WITHIN, self.lock(number)).await;
+        let asked = asked.unwrap_or(Err(LedgerError::Busy));
+        match asked {
+            Ok(Some(connection)) => {
+                let (here, work) = (self.here.clone(), work.to_owned());
+                Ok(Some(Turn::ending(move || end(here, work, (connection, number)))))
+            }
+            other => {
+                self.here.forget(work);
+                other.map(|_| None)
+            }
+        }
+    }
+}
+
+async fn try_lock(connection: &ClientWrapper, number: i64) -> Result<bool> {
+    let statement = connection.prepare_cached("SELECT pg_try_advisory_lock($1)").await?;
+    Ok(connection.query_one(&statement, &[&number]).await?.try_get(0)?)
+}
+
+/// Gives a turn back. A connection that is gone took it along.
+fn end(here: LocalTurns, work: String, (connection, number): (Arc<ClientWrapper>, i64)) {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return here.forget(&work) };
+    drop(runtime.spawn(async move {
+        let unlock = format!("SELECT pg_advisory_unlock({number})");
+        let _ = tokio::time::timeout(ASK_WITHIN, connection.batch_execute(&unlock)).await;
+        here.forget(&work);
+    }));
+}
+
+/// Says something every second, so that others know that the holder lives.
+async fn be_heard(connection: Arc<Mutex<Option<Arc<ClientWrapper>>>>) {
+    loop {
+        let held = connection.lock().await.clone();
+        if let Some(held) = held
+            && !matches!(tokio::time::timeout(ASK_WITHIN, held.batch_execute("SELECT 1")).await, Ok(Ok(())))
+        {
+            tracing::warn!("the connection that holds our turns is gone; they are taken anew");
+            *connection.lock().await = None;
+        }
+        // waits on purpose: this is a heartbeat
+        tokio::time::sleep(HEARTBEAT).await;
+    }
+}
+
+/// Two kinds of work with one number would only wait for each other.
+fn number_of(work: &str) -> i64 {
+    let digest = Digest::of(work.as_bytes()).to_string();
+    let head = digest.get(..16).and_then(|head| u64::from_str_radix(head, 16).ok());
+    head.map_or(0, u64::cast_signed)
+}
+
+/// For a test: lets the holder fall silent without ending its connection.
+impl PostgresTurns {
+    /// Says nothing any more, as a stopped process does.
+    #[doc(hidden)]
+    pub fn fall_silent(&self) {
+        self.heartbeat.abort();
+    }
+
+    /// Whether turns can be asked for.
+    pub async fn probe(&self) -> Result<()> {
+        let connection = self.connection().await?;
+        connection.batch_execute("SELECT 1").await.map_err(unavailable)
+    }
+}

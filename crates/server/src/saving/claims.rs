@@ -1,0 +1,85 @@
+//! Whose work a callback is, when several instances share a ledger.
+//!
+//! Guarantees: a callback that another living instance works on is left to it, and whoever waits hears what it came to from
+//! the ledger; what a dead one left is taken up by whoever asks next. Does not do: decide. Should two work on one callback
+//! all the same, the commit of one of them finds the other's.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ledger::saves::{OpenSave, ReceiptStanding};
+use ledger::turns::Turn;
+use model::InboxNumber;
+use model::callbacks::{Answer, Plan};
+
+use super::accept::{Start, orphans_lane, start, wait};
+use crate::app::App;
+use crate::patience::settled;
+use crate::telemetry::report;
+
+/// Whose work a callback is.
+pub(crate) enum Claim {
+    /// Ours, with the turn at it; without one if we are at it already, or nobody could say.
+    Ours(Option<Turn>),
+    /// Somebody else's, now.
+    Elsewhere,
+    /// Nobody's: it is finished, and this is what the server is told.
+    Finished(Answer),
+}
+
+/// Finds out whose work a callback is, and makes it ours if it is nobody's.
+pub(crate) async fn claim(app: &App, number: InboxNumber, standing: ReceiptStanding) -> Claim {
+    if app.jobs.is_running(number) {
+        return Claim::Ours(None);
+    }
+    let taken = match app.turns.take(&format!("save {number}")).await {
+        Ok(taken) => taken,
+        Err(cause) => {
+            tracing::debug!(inbox = number.0, error = %report(&cause), "it could not be asked whose turn a save is");
+            return Claim::Ours(None);
+        }
+    };
+    match taken {
+        Some(turn) if standing == ReceiptStanding::New => Claim::Ours(Some(turn)),
+        // It may have been finished between our look at the row and our turn.
+        taken => match (recorded(app, number).await, taken) {
+            (Some(answer), _) => Claim::Finished(answer),
+            (None, Some(turn)) => Claim::Ours(Some(turn)),
+            (None, None) => Claim::Elsewhere,
+        },
+    }
+}
+
+/// The answer the ledger has, if there is one by now.
+pub(super) async fn recorded(app: &App, number: InboxNumber) -> Option<Answer> {
+    app.ledger.save(number).await.ok().flatten()?.answer
+}
+
+/// Waits for what another instance makes of a callback, as long as the server can bear. Takes it up if that one is gone.
+pub(super) async fn wait_elsewhere(
+    app: &Arc<App>,
+    (open, plan): (&OpenSave, Plan),
+    received: Instant,
+) -> Answer {
+    let left = app.config.saving.answer_within.saturating_sub(received.elapsed());
+    let deadline = tokio::time::Instant::now() + left;
+    let document = open.document.clone().unwrap_or_else(orphans_lane);
+    loop {
+        // Before the question, so that what settles in between is heard.
+        let mut listener = app.signals.listen();
+        match claim(app, open.number, ReceiptStanding::Unfinished).await {
+            Claim::Finished(answer) => return answer,
+            Claim::Ours(turn) => {
+                let begun = start(app, Start { open: open.clone(), plan, turn }, Some(received));
+                return match begun {
+                    Ok(Some(mut waiter)) => wait(app, &mut waiter, received).await,
+                    _ => Answer::TryAgain,
+                };
+            }
+            Claim::Elsewhere => {}
+        }
+        if !settled(listener.as_mut(), &document, deadline).await {
+            return Answer::TryAgain;
+        }
+    }
+}
