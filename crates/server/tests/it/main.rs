@@ -22,6 +22,7 @@ mod examples;
 mod history;
 mod hostile;
 mod joining;
+mod many_instances;
 mod matrix;
 mod metrics;
 mod operations;
