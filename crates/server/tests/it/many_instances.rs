@@ -7,6 +7,9 @@ use serde_json::json;
 use crate::support::cluster::{Cluster, INSTANCES};
 use crate::support::serving::Serving;
 
+/// Chances to get it wrong.
+const ROUNDS: usize = 60;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repeat_that_arrives_elsewhere_waits_for_the_same_answer_and_fetches_nothing() {
     let cluster = Cluster::start().await;
@@ -37,6 +40,42 @@ async fn a_repeat_that_arrives_elsewhere_waits_for_the_same_answer_and_fetches_n
     assert_eq!((first, second, third), (json!(0), json!(0), json!(0)));
     assert_eq!(cluster.files.times("final"), 1);
     assert_eq!(cluster.stage.versions("12345").await, ["2", "1"]);
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_save_and_a_force_save_at_the_same_moment_leave_the_newest_as_head() {
+    let cluster = Cluster::start().await;
+    for round in 0..ROUNDS {
+        let id = format!("doc-{round}");
+        let key = cluster.opened(&id).await;
+        let (typed, closed) = (format!("typed-{round}"), format!("closed-{round}"));
+        let checkpoint = cluster.callback(&key, 6, &typed);
+        let last = cluster.callback(&key, 2, &closed);
+        let (one, other) = (&cluster.bases[round % INSTANCES], &cluster.bases[(round + 1) % INSTANCES]);
+        // waits on purpose: the two arrive in every order
+        let late = |ms: usize| tokio::time::sleep(Duration::from_millis(u64::try_from(ms).unwrap()));
+
+        let (first, second) = tokio::join!(
+            async {
+                late(round % 7).await;
+                cluster.deliver(one, &checkpoint).await
+            },
+            async {
+                late(round * 3 % 7).await;
+                cluster.deliver(other, &last).await
+            },
+        );
+
+        assert_eq!((first, second), (json!(0), json!(0)), "round {round}");
+        let (text, kept) = (cluster.stage.text(&id).await, cluster.stage.kept(&id).await);
+        assert!(
+            text.contains(&closed),
+            "round {round}: the head is the newest, and not {text} beside {kept:?}"
+        );
+        let document = cluster.stage.document(&id).await;
+        assert_eq!(document["head"], "2", "round {round}: versions are dense");
+    }
     cluster.stop().await;
 }
 

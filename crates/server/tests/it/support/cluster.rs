@@ -80,12 +80,12 @@ impl Cluster {
         response.json::<Value>().await.map_or_else(|_| json!(status), |answer| answer["error"].clone())
     }
 
-    /// A callback with a file of its own.
+    /// A callback with a file of its own. Without `notmodified` the time of a final save would say nothing.
     pub(crate) fn callback(&self, key: &str, status: u8, file: &str) -> Value {
         let at = jiff::Timestamp::now().to_string();
         let history = json!({ "serverVersion": "9.3.0", "changes": [{ "created": "2026-11-15 19:20:43", "user": { "id": "ann", "name": "Ann" } }] });
         json!({ "key": key, "status": status, "url": format!("{}/cache/{file}/output.docx", self.files.url),
-                "history": history, "users": ["ann"], "lastsave": at, "filetype": "docx" })
+                "history": history, "users": ["ann"], "lastsave": at, "notmodified": false, "filetype": "docx" })
     }
 
     pub(crate) async fn stop(self) {
