@@ -30,6 +30,7 @@ mod far_vault;
 mod history;
 mod hostile;
 mod joining;
+mod many_instances;
 mod matrix;
 mod metrics;
 mod operations;

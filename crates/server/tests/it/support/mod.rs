@@ -2,6 +2,8 @@
 
 pub(crate) mod axe;
 pub(crate) mod browser;
+pub(crate) mod cluster;
+pub(crate) mod engines;
 mod finding;
 pub(crate) mod npm;
 pub(crate) mod serving;
@@ -26,6 +28,8 @@ use serde_json::{Value, json};
 use understudy::server::{Opening, Session};
 use understudy::{Running, Settings};
 
+use engines::{Engines, Place};
+
 /// Real delays of the Document Server are divided by this.
 const TIME_SCALE: f64 = 20.0;
 /// Longer than anything on the stage takes, even on a busy machine.
@@ -38,7 +42,7 @@ pub(crate) struct Stage {
     pub(crate) editor: Running,
     pub(crate) http: reqwest::Client,
     pub(crate) base: String,
-    pub(crate) folder: tempfile::TempDir,
+    pub(crate) folder: Place,
 }
 
 pub(crate) fn admin() -> Caller {
@@ -88,7 +92,11 @@ impl Stage {
     pub(crate) async fn start_with(changes: &[(&str, &str)], editor: Settings) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let editor = understudy::start(editor.with_secret(SECRET)).await.unwrap();
-        let config = config(folder.path(), &editor.url(), changes);
+        let engines = Engines::chosen().await;
+        let settings = engines.as_ref().map(Engines::settings).unwrap_or_default();
+        let settings = settings.iter().map(|(name, value)| (*name, value.as_str()));
+        let changes: Vec<(&str, &str)> = settings.chain(changes.iter().copied()).collect();
+        let config = config(folder.path(), &editor.url(), &changes);
         let base = config.server.public_url.as_str().trim_end_matches('/').to_owned();
         let service = Service::start(config, Guards::ALL).await.unwrap();
         let http = reqwest::Client::builder()
@@ -96,7 +104,7 @@ impl Stage {
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .unwrap();
-        let stage = Self { service, editor, http, base, folder };
+        let stage = Self { service, editor, http, base, folder: Place::new(folder, engines) };
         stage.post("/api/v1/companies", &json!({ "id": "acme", "name": "Acme" })).await;
         stage.post("/api/v1/companies/acme/projects", &json!({ "id": "plans", "name": "Plans" })).await;
         stage
@@ -205,16 +213,20 @@ impl Stage {
         }
     }
 
-    /// Signs claims as the Document Server does and delivers them to the callback route, in the body's token only.
+    /// Signs claims as the Document Server does.
+    pub(crate) fn signed(&self, claims: &Value) -> String {
+        Tokens::new(&self.app().config.document_server.secrets).sign(claims, SystemClock.now(), 300)
+    }
+
+    /// Signs claims and delivers them to the callback route, in the body's token only.
     pub(crate) async fn deliver(&self, claims: &Value) -> reqwest::Response {
-        let tokens = Tokens::new(&self.app().config.document_server.secrets);
-        let token = tokens.sign(claims, SystemClock.now(), 300);
-        self.http
-            .post(format!("{}/callback/12345", self.base))
-            .json(&json!({ "token": token }))
-            .send()
-            .await
-            .unwrap()
+        self.deliver_to(&self.base, claims).await
+    }
+
+    /// Delivers them to an instance.
+    pub(crate) async fn deliver_to(&self, base: &str, claims: &Value) -> reqwest::Response {
+        let body = json!({ "token": self.signed(claims) });
+        self.http.post(format!("{base}/callback/12345")).json(&body).send().await.unwrap()
     }
 
     pub(crate) async fn stop(self) {
