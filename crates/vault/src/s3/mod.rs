@@ -23,6 +23,7 @@ pub mod tree;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -37,6 +38,9 @@ use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError,
 
 /// Somebody else may be storing or giving up the same blob at the same moment; after so many times the caller hears of it.
 const PUT_ATTEMPTS: usize = 5;
+/// A connection that was kept and whose server has gone fails at once. Putting a blob again is harmless.
+const DEAD_CONNECTIONS_MAX: u32 = 4;
+const DEAD_WITHIN: Duration = Duration::from_secs(1);
 
 /// The vault in a bucket.
 #[derive(Debug, Clone)]
@@ -157,11 +161,18 @@ impl Vault for S3Vault {
     }
 
     async fn put(&self, spooled: &Spooled, sidecar: &Sidecar) -> Result<()> {
-        // Side by side: a sidecar whose blob never came is skipped by `list`.
-        let blob = self.put_blob(spooled);
-        let sidecar = self.put_sidecar(&spooled.digest, sidecar);
-        let both = futures_util::future::try_join(blob, sidecar).await;
-        both.map_err(VaultError::unavailable("store a blob in the S3 store"))?;
+        let began = Instant::now();
+        let mut attempts = 1;
+        loop {
+            // Side by side: a sidecar whose blob never came is skipped by `list`.
+            let blob = self.put_blob(spooled);
+            let both = futures_util::future::try_join(blob, self.put_sidecar(&spooled.digest, sidecar)).await;
+            match both {
+                Ok(_) => break,
+                Err(_) if attempts < DEAD_CONNECTIONS_MAX && began.elapsed() < DEAD_WITHIN => attempts += 1,
+                Err(cause) => return Err(VaultError::unavailable("store a blob in the S3 store")(cause)),
+            }
+        }
         steps::reached("vault.blob-durable");
         Ok(())
     }
