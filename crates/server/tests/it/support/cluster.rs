@@ -145,11 +145,15 @@ impl Files {
 
     /// From now on nobody gets this file.
     pub(crate) fn hold(&self, file: &str) {
-        self.state.held.send_modify(|held| drop(held.insert(file.to_owned())));
+        self.state.held.send_modify(|held| {
+            held.insert(file.to_owned());
+        });
     }
 
     pub(crate) fn release(&self, file: &str) {
-        self.state.held.send_modify(|held| drop(held.remove(file)));
+        self.state.held.send_modify(|held| {
+            held.remove(file);
+        });
     }
 
     /// Waits until somebody has asked for a file.
