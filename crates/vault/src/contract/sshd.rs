@@ -100,12 +100,14 @@ impl Sshd {
         None
     }
 
+    /// Its home is its own folder: the shell that starts SFTP would read what the machine's user has it do at a login, and a
+    /// session that is killed in the middle of that may leave something behind for which all later ones wait.
     fn config(&self) -> String {
         let folder = self.folder.path().display();
         format!(
             "ListenAddress 127.0.0.1\nPort {}\nHostKey {folder}/host\nPidFile none\nUsePAM no\nStrictModes no\n\
              AuthorizedKeysFile {folder}/authorized_keys\nPermitRootLogin yes\nPasswordAuthentication yes\n\
-             MaxStartups 200\nLogLevel INFO\nSubsystem sftp {}\n",
+             MaxStartups 200\nLogLevel INFO\nSetEnv HOME={folder}\nSubsystem sftp {}\n",
             self.port, self.subsystem
         )
     }

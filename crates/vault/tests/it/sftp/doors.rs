@@ -1,10 +1,12 @@
 //! Who is let in, who is trusted, and what is said if not.
 
 use std::error::Error as _;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use model::Guards;
-use vault::contract::sshd::{EXTENSIONS, Sshd};
+use vault::contract::sshd::{EXTENSIONS, SFTP_SERVER, Sshd};
 use vault::sftp::{HostKey, Secret, Settings, Store, connect};
 use vault::{Spool, Vault as _, VaultError};
 
@@ -37,6 +39,24 @@ async fn a_server_that_stands_in_known_hosts_is_trusted_even_under_a_hashed_name
     assert!(std::fs::read_to_string(sshd.path("known_hosts")).unwrap().starts_with("|1|"));
 
     connect(settings, &Guards::ALL).await.unwrap();
+}
+
+/// What a login shell reads in a real home may take long, and wait for what a killed one left behind.
+#[tokio::test]
+async fn the_shell_of_the_server_has_a_home_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (script, home) = (folder.path().join("sftp"), folder.path().join("home"));
+    let text = format!("#!/bin/sh\nprintf %s \"$HOME\" > {}\nexec {SFTP_SERVER}\n", home.display());
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    let sshd = Sshd::start_running(&script.display().to_string());
+
+    connect(sshd.settings(), &Guards::ALL).await.unwrap();
+
+    assert_eq!(
+        std::fs::read_to_string(home).unwrap(),
+        sshd.path("").display().to_string().trim_end_matches('/')
+    );
 }
 
 #[tokio::test]
