@@ -5,14 +5,17 @@
 //! Does not do: pretend. Each server is somebody else's program.
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     missing_docs,
     reason = "for tests only: what cannot be started must stop the test"
 )]
 
 mod installing;
+mod ports;
 pub mod proxy;
 pub mod s3;
 
+pub use ports::free_port;
 pub use proxy::{Mode, Proxy};
 pub use s3::S3Server;
 

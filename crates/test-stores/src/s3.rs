@@ -1,12 +1,12 @@
 //! An S3 server: moto, which keeps objects in memory and knows every condition, or s3s-fs, which keeps them as files and may be killed.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::installing;
+use crate::{free_port, installing};
 
 /// A bucket that is there.
 pub const BUCKET: &str = "saveguard";
@@ -62,7 +62,7 @@ impl S3Server {
     pub fn on_disk() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join(BUCKET)).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let mut server = Self { child: None, port, folder: Some(folder) };
         server.start_again();
         server

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use model::DocumentId;
 use signals::{Lease, Signals};
+use test_stores::free_port;
 use tokio::process::Command;
 
-use crate::server::{Server, free_port, instance, settled, until_heard};
+use crate::server::{Server, instance, settled, until_heard};
 
 #[tokio::test]
 async fn a_sentinel_is_asked_where_redis_is() {

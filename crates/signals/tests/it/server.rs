@@ -1,8 +1,5 @@
 //! A real Redis for one test: on a free port of this machine, in a folder of its own, gone with the test.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
-use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -11,6 +8,7 @@ use redis::aio::MultiplexedConnection;
 use signals::redis::{RedisSignals, Settings};
 use signals::{Lease, Listener, Signal, Signals};
 use tempfile::TempDir;
+use test_stores::free_port;
 use tokio::process::{Child, Command};
 
 /// Nothing here takes this long unless it is broken.
@@ -77,16 +75,6 @@ impl Server {
         let mut command = redis::cmd(words[0]);
         command.arg(&words[1..]);
         command.query_async(&mut self.connect().await).await.unwrap()
-    }
-}
-
-/// Below the ports that the system hands out by itself, so that a server can come back to its own.
-pub(crate) fn free_port() -> u16 {
-    loop {
-        let port = 20_000 + u16::try_from(RandomState::new().build_hasher().finish() % 10_000).unwrap();
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
     }
 }
 

@@ -2,12 +2,12 @@
 //!
 //! `LEDGER_OF_TESTS=postgres` runs every stage on them; without it a stage is embedded.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use ledger::postgres::throwaway::{Database, Server};
+use test_stores::free_port;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
@@ -65,7 +65,7 @@ pub(crate) struct Redis {
 impl Redis {
     async fn start() -> Self {
         loop {
-            let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+            let port = free_port();
             let folder = tempfile::tempdir().unwrap();
             let child = spawn(port, folder.path());
             let mut redis = Self { port, folder, child };

@@ -29,6 +29,7 @@ use understudy::server::{Opening, Session};
 use understudy::{Running, Settings};
 
 use engines::{Engines, Place};
+pub(crate) use test_stores::free_port;
 
 /// Real delays of the Document Server are divided by this.
 const TIME_SCALE: f64 = 20.0;
@@ -53,10 +54,6 @@ pub(crate) fn admin() -> Caller {
         companies: Companies::All,
         organisations: Organisations::NONE,
     }
-}
-
-pub(crate) fn free_port() -> u16 {
-    std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// A configuration for a folder, with what a test changes.
