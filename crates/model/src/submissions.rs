@@ -5,7 +5,9 @@
 //! ([`canonical_values`]), whatever its cells looked like, and one hash ([`StagedRow::hash`]) that tells whether it changed.
 //! Does not do: reading workbooks (`sheets`), storing (`ledger`), waiting.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::{Digest, Guards, SummaryLogId};
 
@@ -231,20 +233,20 @@ pub struct Problem {
 /// A row of a workbook in its canonical form, as it is staged, compared and stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StagedRow {
-    /// The kind of record; with the key it is the record's identity in its scope.
-    pub kind: String,
+    /// The kind of record; with the key it is the record's identity in its scope. Shared by the rows of a table, like the sheet.
+    pub kind: Arc<str>,
     /// The row's id in its one canonical text.
     pub key: String,
     /// [`canonical_values`] of its columns.
     pub values: String,
     /// Whether and how the row counts: `included`, `excluded`, `ignored`.
-    pub outcome: String,
+    pub outcome: Cow<'static, str>,
     /// Why it does not count.
     pub reason: Option<String>,
     /// What it adds to the template's measure, as a decimal text.
     pub measure: Option<String>,
     /// The sheet it stands on.
-    pub sheet: String,
+    pub sheet: Arc<str>,
     /// Its row on the sheet, from 1.
     pub row: u32,
 }
@@ -252,11 +254,17 @@ pub struct StagedRow {
 impl StagedRow {
     /// What decides whether the row changed: its values and how it counts. Where it stands does not matter.
     pub fn hash(&self) -> Digest {
-        let reason = self.reason.as_deref().unwrap_or_default();
-        let measure = self.measure.as_deref().unwrap_or_default();
-        let pieces = [self.values.as_str(), "\n", &self.outcome, "\n", reason, "\n", measure];
-        Digest::of_pieces(pieces.map(str::as_bytes))
+        content_hash((&self.values, &self.outcome), (self.reason.as_deref(), self.measure.as_deref()))
     }
+}
+
+/// The hash of what a row says: its values and outcome, why it does not count, and what it measures.
+pub fn content_hash(
+    (values, outcome): (&str, &str),
+    (reason, measure): (Option<&str>, Option<&str>),
+) -> Digest {
+    let (reason, measure) = (reason.unwrap_or_default(), measure.unwrap_or_default());
+    Digest::of_pieces([values, "\n", outcome, "\n", reason, "\n", measure].map(str::as_bytes))
 }
 
 /// The one text of a row's values: a JSON object of texts, sorted by column, blanks left out. Values are canonical texts already

@@ -76,7 +76,7 @@ pub async fn the_history_of_a_record_is_in_the_order_of_commits(desk: &Desk) {
 
 pub async fn records_are_listed_by_page_and_filter(desk: &Desk) {
     let mut all = rows(&[("1", "5"), ("10", "5"), ("2", "6")]);
-    all.push(StagedRow { kind: "sent".to_owned(), outcome: "excluded".to_owned(), ..row("1", "1") });
+    all.push(StagedRow { kind: "sent".into(), outcome: "excluded".into(), ..row("1", "1") });
     desk.submitted("one", &all).await;
     desk.submitted("two", &all[1..]).await;
     let list = async |page: RecordsPage| {
@@ -172,7 +172,7 @@ pub async fn erased_values_are_gone_and_the_history_stays(desk: &Desk) {
     desk.ledger.stage_problems(&run, &chunk).await.unwrap();
     let erasure = Erasure {
         scope: scope(),
-        kind: "load".to_owned(),
+        kind: "load".into(),
         keys: Some(BTreeSet::from(["1".to_owned()])),
         columns: BTreeSet::from(["PHONE".to_owned()]),
         reason: "asked by the person".to_owned(),

@@ -64,7 +64,7 @@ pub async fn a_preview_tells_what_is_created_updated_unchanged_and_removed(desk:
 pub async fn changes_are_listed_by_page_and_filter_before_and_after_the_commit(desk: &Desk) {
     desk.submitted("one", &rows(&[("1", "5"), ("10", "5"), ("2", "5")])).await;
     let mut second = rows(&[("1", "6"), ("10", "6"), ("2", "6"), ("11", "6")]);
-    second.push(StagedRow { kind: "sent".to_owned(), ..row("1", "1") });
+    second.push(StagedRow { kind: "sent".into(), ..row("1", "1") });
     desk.previewed("two", Policy::OneActive, &second).await;
     let listed = async || {
         let mut pages = Vec::new();
@@ -122,11 +122,8 @@ pub async fn a_workbook_without_a_row_still_commits(desk: &Desk) {
 
 pub async fn a_row_that_counts_otherwise_is_changed(desk: &Desk) {
     desk.submitted("one", &rows(&[("1", "5")])).await;
-    let otherwise = StagedRow {
-        outcome: "excluded".to_owned(),
-        reason: Some("OUTSIDE_LICENCE".to_owned()),
-        ..row("1", "5")
-    };
+    let otherwise =
+        StagedRow { outcome: "excluded".into(), reason: Some("OUTSIDE_LICENCE".to_owned()), ..row("1", "5") };
 
     let comparison = desk.previewed("two", Policy::OneActive, &[otherwise]).await;
 
@@ -140,7 +137,7 @@ pub async fn the_same_key_twice_is_told_with_both_places(desk: &Desk) {
     desk.upload("one", Policy::OneActive).await;
     let run = desk.validating("one").await;
     let twice = [row("1", "5"), StagedRow { row: 9, ..row("1", "5") }];
-    let other_kind = StagedRow { kind: "sent".to_owned(), ..row("1", "5") };
+    let other_kind = StagedRow { kind: "sent".into(), ..row("1", "5") };
 
     let within = desk.ledger.stage_rows(&run, twice.to_vec()).await.unwrap();
     let again = desk.ledger.stage_rows(&run, twice.to_vec()).await.unwrap();
@@ -156,7 +153,7 @@ pub async fn the_same_key_twice_is_told_with_both_places(desk: &Desk) {
 
 pub async fn removed_rows_follow_the_policy_of_their_kind(desk: &Desk) {
     let mut all = rows(&[("1", "5"), ("2", "5")]);
-    all.push(StagedRow { kind: "sent".to_owned(), ..row("1", "1") });
+    all.push(StagedRow { kind: "sent".into(), ..row("1", "1") });
     desk.submitted("one", &all).await;
     let log = desk.summary_log("one").await;
     desk.upload("two", Policy::OneActive).await;

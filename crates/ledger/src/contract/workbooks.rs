@@ -44,13 +44,13 @@ pub(super) fn row(key: &str, tonnes: &str) -> StagedRow {
         ("PHONE".to_owned(), format!("555-{key}")),
     ]);
     StagedRow {
-        kind: "load".to_owned(),
+        kind: "load".into(),
         key: key.to_owned(),
         values: canonical_values(&values),
-        outcome: "included".to_owned(),
+        outcome: "included".into(),
         reason: None,
         measure: Some(tonnes.to_owned()),
-        sheet: "Loads".to_owned(),
+        sheet: "Loads".into(),
         row: key.parse().unwrap_or(7),
     }
 }

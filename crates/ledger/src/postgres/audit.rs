@@ -8,14 +8,15 @@
 use jiff::Timestamp;
 use model::audit::{Entry, hash_of};
 use model::trail::{ANCHOR, Anchor, AnchoredHead, chain_of};
-use model::{CompanyId, Digest, DocumentId, Scope};
+use model::{CompanyId, Digest, DocumentId};
 use serde_json::Value;
 use tokio_postgres::Row;
 
 use super::rows::{Stored, all, get, id, ms, text};
 use super::step::Step;
 use super::{locks, outbox};
-use crate::documents::Author;
+pub(super) use crate::adapting::acting::{Act, Actor, CompanyAct, ScopeAct};
+use crate::adapting::acting::{DONE, INSTALLATION};
 use crate::trail::{Anchored, Anchoring};
 use crate::{LedgerError, Result};
 
@@ -23,44 +24,6 @@ use crate::{LedgerError, Result};
 const HEADS_MAX: i64 = 500;
 /// Companies that are anchored in one step.
 const COMPANIES_MAX: i64 = 50;
-/// The chain of what happens to the installation as a whole. No id has a colon, so no document's chain has this name.
-const INSTALLATION: &str = "saveguard:installation";
-/// What came of an act that can only be done.
-const DONE: &str = "done";
-
-/// Who acts, and from where.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Actor<'a> {
-    id: &'a str,
-    from: &'a str,
-}
-
-impl<'a> Actor<'a> {
-    /// The service itself.
-    pub(super) const SAVEGUARD: Self = Self { id: "saveguard", from: "saveguard" };
-    /// The Document Server, for nobody in particular.
-    pub(super) const DOCUMENT_SERVER: Self = Self::through_server("document-server");
-
-    /// Somebody whose act the Document Server tells of.
-    pub(super) const fn through_server(id: &'a str) -> Self {
-        Self { id, from: "document-server" }
-    }
-
-    /// Somebody who called us.
-    pub(super) fn person(author: &'a Author) -> Self {
-        Self { id: &author.id, from: &author.from }
-    }
-}
-
-/// What is about to be written down. Its outcome is the one in the details, else `done`.
-pub(super) struct Act<'a> {
-    pub(super) document: &'a DocumentId,
-    pub(super) at: Timestamp,
-    pub(super) actor: Actor<'a>,
-    pub(super) action: &'a str,
-    pub(super) details: Value,
-}
-
 pub(super) async fn append(step: &Step, act: &Act<'_>) -> Result<()> {
     let query = "SELECT audit_sequence, audit_hash, company FROM documents WHERE id = $1 FOR NO KEY UPDATE";
     let row = step.query_one(query, &[&act.document.as_str()]).await?;
@@ -188,16 +151,6 @@ async fn append_anchor(
     append_to_company(step, company, (Actor::SAVEGUARD, at), (ANCHOR, details)).await
 }
 
-/// What is about to be written down of a company, or of the installation as a whole.
-pub(super) struct CompanyAct<'a> {
-    /// None: the installation.
-    pub(super) company: Option<&'a CompanyId>,
-    pub(super) at: Timestamp,
-    pub(super) actor: Actor<'a>,
-    pub(super) action: &'a str,
-    pub(super) details: Value,
-}
-
 pub(super) async fn append_company_act(step: &Step, act: &CompanyAct<'_>) -> Result<()> {
     let (who, what) = ((act.actor, act.at), (act.action, act.details.to_string()));
     match act.company {
@@ -219,15 +172,6 @@ async fn append_to_company(
     let update = "UPDATE companies SET audit_sequence = $2, audit_hash = $3 WHERE id = $1";
     step.execute(update, &[&company.as_str(), &Stored(written.0), &Stored(written.1)]).await?;
     Ok(written)
-}
-
-/// What is about to be written down of a scope of records.
-pub(super) struct ScopeAct<'a> {
-    pub(super) scope: &'a Scope,
-    pub(super) at: Timestamp,
-    pub(super) actor: Actor<'a>,
-    pub(super) action: &'a str,
-    pub(super) details: Value,
 }
 
 /// Appends to the chain of a scope; returns the entry's place.

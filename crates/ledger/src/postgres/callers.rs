@@ -5,15 +5,16 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use model::access::{Companies, Organisations, Role};
-use model::{CompanyId, Digest, OrganisationId};
-use serde_json::{Value, json};
+use model::access::{Companies, Role};
+use model::{CompanyId, Digest};
+use serde_json::json;
 use tokio_postgres::Row;
 
 use super::PostgresLedger;
 use super::audit::{Actor, CompanyAct, append_company_act};
 use super::rows::{Stored, all, asked, get, get_optional, ms, optional_ms, text};
 use super::step::Step;
+use crate::adapting::tokens::{companies, companies_text, organisations, organisations_text};
 use crate::callers::{ApiToken, NewApiToken, Revocation};
 use crate::documents::Author;
 use crate::{Callers, LedgerError, Result};
@@ -159,41 +160,4 @@ fn token(row: &Row) -> Result<ApiToken> {
 fn read<T>(row: &Row, column: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T> {
     let text: String = get(row, column)?;
     parse(&text).ok_or_else(|| LedgerError::damaged(format!("column `{column}` of an API token")))
-}
-
-fn companies_text(companies: &Companies) -> Value {
-    match companies {
-        Companies::All => Value::from("*"),
-        Companies::Only(ids) => ids.iter().map(CompanyId::as_str).collect(),
-    }
-}
-
-fn organisations_text(organisations: &Organisations) -> Value {
-    match organisations {
-        Organisations::All => Value::from("*"),
-        Organisations::Only(ids) => ids.iter().map(OrganisationId::as_str).collect(),
-    }
-}
-
-/// What a row must say; a token that says something else opens nothing.
-fn companies(text: &str) -> Option<Companies> {
-    match serde_json::from_str(text).ok()? {
-        Value::String(all) if all == "*" => Some(Companies::All),
-        Value::Array(ids) => {
-            let ids: Option<_> = ids.iter().map(|id| CompanyId::parse(id.as_str()?).ok()).collect();
-            ids.map(Companies::Only)
-        }
-        _ => None,
-    }
-}
-
-fn organisations(text: &str) -> Option<Organisations> {
-    match serde_json::from_str(text).ok()? {
-        Value::String(all) if all == "*" => Some(Organisations::All),
-        Value::Array(ids) => {
-            let ids: Option<_> = ids.iter().map(|id| OrganisationId::parse(id.as_str()?).ok()).collect();
-            ids.map(Organisations::Only)
-        }
-        _ => None,
-    }
 }

@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use model::changing::{ChangeRuling, rule_on_change};
 use model::{DocumentId, InboxNumber};
 use serde_json::json;
 
@@ -11,7 +10,7 @@ use super::contents::{self, NewContent};
 use super::rows::{Stored, all, asked, get, get_optional, ms, text};
 use super::step::Step;
 use super::{PostgresLedger, keys, locks};
-use crate::adapting::{Asked, Sessions};
+use crate::adapting::{Asked, Sessions, first_outcome};
 use crate::changes::{
     ChangeOutcome, ChangeRequest, ChangeSource, Changes, Download, EditorsInside, HeadChange, SaveNews,
 };
@@ -83,17 +82,7 @@ async fn first(step: &Step, request: &ChangeRequest) -> Result<(Sessions, Option
     };
     locks::document(step, &request.document).await?;
     let sessions = keys::sessions_of(step, &request.document, &asked).await?;
-    let key = || sessions.live.clone().or_else(|| sessions.left.clone());
-    let outcome = match (rule_on_change(&sessions.facts), key()) {
-        (ChangeRuling::WaitForSave, _) => Some(ChangeOutcome::Wait),
-        (ChangeRuling::ServerAway, _) => Some(ChangeOutcome::ServerAway),
-        (ChangeRuling::AskServer, Some(key)) => Some(ChangeOutcome::AskServer(Box::new(key))),
-        (ChangeRuling::FinishFirst, Some(key)) => Some(ChangeOutcome::Finish(Box::new(key))),
-        (ChangeRuling::Edited, key) => {
-            Some(ChangeOutcome::Edited(key.map(|key| key.users).unwrap_or_default()))
-        }
-        (ChangeRuling::Go | ChangeRuling::AskServer | ChangeRuling::FinishFirst, _) => None,
-    };
+    let outcome = first_outcome(&sessions);
     Ok((sessions, outcome))
 }
 

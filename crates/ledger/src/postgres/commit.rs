@@ -5,8 +5,8 @@
 //! also if two instances do so at once: the second finds the callback ended.
 
 use jiff::Timestamp;
-use model::callbacks::{Answer, Callback};
-use model::saves::{IncomingSave, KeyAfterFinal, Ruling, SaveKind, SaveMark};
+use model::callbacks::Answer;
+use model::saves::{IncomingSave, KeyAfterFinal, Ruling, SaveKind};
 use model::saves::{becomes_newest, key_after_final, rule_on_save};
 use model::versions::Origin;
 use model::{DocumentId, InboxNumber, Label};
@@ -17,6 +17,7 @@ use super::contents::{self, NewContent, NewForm, NewKept};
 use super::rows::{Stored, get, ms};
 use super::step::Step;
 use super::{facts, inbox, keys, locks};
+pub(super) use crate::adapting::adding::Placing;
 use crate::adapting::{End, InboxRow, author_of, compare, mark_of, not_now, outcome_of, storing_since};
 use crate::documents::{BlobFacts, Keeping};
 use crate::saves::{Aside, Committed, PreparedSave, StillNeeded};
@@ -127,16 +128,6 @@ pub(super) async fn still_needed(step: &Step, number: InboxNumber, at: Timestamp
     Ok(StillNeeded { another_is_being_stored: get(&row, "another")?, one_was_refused: get(&row, "refused")? })
 }
 
-/// A content on its way into the history.
-pub(super) struct Placing<'a> {
-    pub(super) document: &'a DocumentId,
-    pub(super) callback: &'a Callback,
-    pub(super) blob: &'a BlobFacts,
-    pub(super) changes: Option<&'a BlobFacts>,
-    pub(super) origin: Origin,
-    pub(super) mark: &'a SaveMark,
-}
-
 /// Writes what the rule says: a version, a checkpoint, a filed content, a conflict copy, or nothing.
 pub(super) async fn place(
     step: &Step,
@@ -158,33 +149,10 @@ pub(super) async fn place(
             contents::move_head(step, placing.document, label, at).await?;
         }
     }
-    let details = json!({
-        "outcome": outcome_of(ruling),
-        "origin": placing.origin.as_str(),
-        "reason": if let Ruling::KeepAside(reason) = ruling { Some(reason.as_str()) } else { None },
-        "label": label.map(|label| label.to_string()),
-        "kept": kept,
-        "digest": placing.blob.digest.to_string(),
-        "sizeBytes": placing.blob.size_bytes,
-        "flags": placing.blob.flags,
-        "key": placing.callback.key.as_str(),
-        "status": placing.callback.status,
-        "inbox": placing.mark.inbox.0,
-    });
-    let users = &placing.callback.users;
-    let actor = users.first().map_or(Actor::DOCUMENT_SERVER, |user| Actor::through_server(user));
+    let details = placing.details(ruling, (label, kept));
+    let actor = placing.actor();
     append(step, &Act { document: placing.document, at, actor, action: "save-committed", details }).await?;
-    let document = Some(placing.document.clone());
-    Ok(Committed {
-        document,
-        ruling: Some(ruling),
-        label,
-        kept,
-        answer: Answer::Saved,
-        vanished: Vec::new(),
-        over_quota: None,
-        is_new: true,
-    })
+    Ok(placing.committed(ruling, (label, kept)))
 }
 
 struct When {

@@ -1,12 +1,12 @@
 //! Writing versions, checkpoints, kept copies and blobs: small statements shared by the steps.
 
 use jiff::Timestamp;
-use model::versions::Origin;
 use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
 
 use super::rows::{Stored, asked, extent_text, get, label, ms, optional_ms, text};
 use super::step::Step;
-use crate::documents::{Author, BlobFacts, Keeping};
+pub(super) use crate::adapting::adding::{NewContent, NewKept};
+use crate::documents::BlobFacts;
 use crate::{LedgerError, Result};
 
 /// Names a blob, so that other rows may. Refuses one that is just being removed, or was removed after it was stored. One whose
@@ -43,50 +43,6 @@ pub(super) async fn perhaps_unneeded(step: &Step, digests: &[Digest], at: Timest
     )
     .await
     .map(drop)
-}
-
-/// A version or checkpoint to be added.
-pub(super) struct NewContent<'a> {
-    pub(super) document: &'a DocumentId,
-    pub(super) label: Label,
-    pub(super) origin: Origin,
-    pub(super) blob: &'a BlobFacts,
-    pub(super) author: &'a Author,
-    pub(super) committed_at: Timestamp,
-    pub(super) saved_at: Option<Timestamp>,
-    pub(super) session_start: Option<Timestamp>,
-    pub(super) key: Option<&'a EditorKey>,
-    pub(super) inbox: Option<InboxNumber>,
-    pub(super) is_filed_beside: bool,
-    pub(super) history: Option<&'a str>,
-    pub(super) server_version: Option<&'a str>,
-    pub(super) changes: Option<&'a BlobFacts>,
-}
-
-impl<'a> NewContent<'a> {
-    /// A content that no session made: an upload, something restored, a change from outside.
-    pub(super) fn without_session(
-        (document, label): (&'a DocumentId, Label),
-        (origin, blob): (Origin, &'a BlobFacts),
-        (author, at): (&'a Author, Timestamp),
-    ) -> Self {
-        Self {
-            document,
-            label,
-            origin,
-            blob,
-            author,
-            committed_at: at,
-            saved_at: None,
-            session_start: None,
-            key: None,
-            inbox: None,
-            is_filed_beside: false,
-            history: None,
-            server_version: None,
-            changes: None,
-        }
-    }
 }
 
 pub(super) async fn add_content(step: &Step, new: &NewContent<'_>) -> Result<()> {
@@ -157,17 +113,6 @@ pub(super) async fn next_checkpoint(step: &Step, document: &DocumentId, version:
         "SELECT coalesce(max(checkpoint), 0) AS last FROM contents WHERE document = $1 AND version = $2";
     let row = step.query_one(query, &[&document.as_str(), &Stored(version)]).await?;
     Ok(Label { version, checkpoint: get::<u32>(&row, "last")? + 1 })
-}
-
-/// A copy to be kept outside the history.
-pub(super) struct NewKept<'a> {
-    pub(super) document: Option<&'a DocumentId>,
-    pub(super) keeping: Keeping,
-    pub(super) blob: &'a BlobFacts,
-    pub(super) author: &'a Author,
-    pub(super) kept_at: Timestamp,
-    pub(super) key: Option<&'a EditorKey>,
-    pub(super) inbox: Option<InboxNumber>,
 }
 
 pub(super) async fn keep_copy(step: &Step, new: &NewKept<'_>) -> Result<u64> {

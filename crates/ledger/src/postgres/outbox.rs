@@ -17,28 +17,10 @@ use super::audit::{Actor, CompanyAct, append_company_act};
 use super::locks::{self, Kind};
 use super::rows::{all, asked, get, get_optional, ms};
 use super::step::Step;
+use crate::adapting::telling::payload_of;
 use crate::documents::Author;
 use crate::outbox::{Delivery, DeliveryEnd, Subscription, WebhookStanding};
 use crate::{Outbox, Result};
-
-/// What of an act's details is told to others. Keys are not: whoever has one can ask for more than they should.
-const TOLD: [&str; 15] = [
-    "outcome",
-    "origin",
-    "reason",
-    "label",
-    "kept",
-    "digest",
-    "sizeBytes",
-    "flags",
-    "status",
-    "log",
-    "commit",
-    "created",
-    "updated",
-    "unchanged",
-    "removed",
-];
 
 const COLUMNS: &str =
     "number, id, target, document, event, payload, created_ms, since_ms, attempts, last_error FROM outbox";
@@ -137,17 +119,7 @@ async fn tell(
         return Ok(());
     }
     let id = format!("evt_{}", hash.short(32));
-    let mut told = serde_json::Map::new();
-    let present =
-        TOLD.iter().filter_map(|name| Some((name, details.get(name).filter(|value| !value.is_null())?)));
-    told.extend(present.map(|(name, value)| ((*name).to_owned(), value.clone())));
-    told.extend(about);
-    told.extend([
-        ("by".to_owned(), json!(entry.actor)),
-        ("action".to_owned(), json!(entry.action)),
-        ("auditSequence".to_owned(), json!(entry.sequence)),
-    ]);
-    let payload = json!({ "type": called, "timestamp": entry.at.to_string(), "data": told }).to_string();
+    let payload = payload_of(entry, called, (details, about)).to_string();
     locks::stream(step, &entry.chain).await?;
     step.execute(
         "INSERT INTO outbox (target, id, document, event, payload, created_ms, since_ms, next_ms, state)

@@ -3,18 +3,18 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use model::names::FileName;
-use model::saves::ConflictReason;
 use model::versions::Origin;
 use model::{CompanyId, Digest, DocumentId, Label, ProjectId};
 use serde_json::json;
 use tokio_postgres::Row;
 
 use super::audit::{Act, Actor, append};
-use super::contents::{self, NewContent, NewKept};
+use super::contents::{self, NewContent};
 use super::rows::{Stored, all, get, get_optional, id, label, ms};
 use super::step::Step;
 use super::{PostgresLedger, history, locks};
-use crate::documents::{Author, Keeping};
+use crate::adapting::adding::external_copy;
+use crate::documents::Author;
 use crate::publications::{ExternalChange, Owed, Published, PublishedNow};
 use crate::{Publications, Result};
 
@@ -208,18 +208,4 @@ async fn take_in_external(step: &Step, change: &ExternalChange) -> Result<Option
     )
     .await?;
     Ok(kept)
-}
-
-fn external_copy<'a>(change: &'a ExternalChange, author: &'a Author) -> NewKept<'a> {
-    NewKept {
-        document: Some(&change.document),
-        keeping: change
-            .damaged
-            .map_or(Keeping::Conflict(ConflictReason::ExternalChange), Keeping::Quarantine),
-        blob: &change.blob,
-        author,
-        kept_at: change.at,
-        key: None,
-        inbox: None,
-    }
 }

@@ -5,7 +5,7 @@
 //! every content that was not erased is what was submitted.
 
 use model::Digest;
-use model::submissions::StagedRow;
+use model::submissions::content_hash;
 use serde_json::Value;
 use tokio_postgres::Row;
 
@@ -70,17 +70,11 @@ async fn check_contents(step: &Step, found: &mut Vec<Inconsistency>) -> Result<(
     loop {
         let rows = step.query(query, &[&after, &PAGE]).await?;
         for row in &rows {
-            let content = StagedRow {
-                kind: String::new(),
-                key: String::new(),
-                values: get(row, "cells")?,
-                outcome: get(row, "outcome")?,
-                reason: get_optional(row, "reason")?,
-                measure: get_optional(row, "measure")?,
-                sheet: String::new(),
-                row: 0,
-            };
-            if content.hash() != get::<Digest>(row, "hash")? {
+            let (cells, outcome): (String, String) = (get(row, "cells")?, get(row, "outcome")?);
+            let (reason, measure): (Option<String>, Option<String>) =
+                (get_optional(row, "reason")?, get_optional(row, "measure")?);
+            let hash = content_hash((&cells, &outcome), (reason.as_deref(), measure.as_deref()));
+            if hash != get::<Digest>(row, "hash")? {
                 let number: u64 = get(row, "number")?;
                 let what = format!("the content {number} of a record is not what was submitted");
                 found.push(Inconsistency { invariant: "record-content", what });

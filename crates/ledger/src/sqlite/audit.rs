@@ -6,13 +6,14 @@
 use jiff::Timestamp;
 use model::audit::{CHAIN_START, Entry, hash_of};
 use model::trail::{ANCHOR, Anchor, AnchoredHead, chain_of, chain_of_organisation};
-use model::{CompanyId, Digest, DocumentId, OrganisationId, Scope};
+use model::{CompanyId, Digest, DocumentId, OrganisationId};
 use rusqlite::{Connection, params};
 use serde_json::Value;
 
 use super::outbox;
 use super::rows::{Stored, id, ms, optional};
-use crate::documents::Author;
+pub(super) use crate::adapting::acting::{Act, Actor, CompanyAct, ScopeAct};
+use crate::adapting::acting::{DONE, INSTALLATION};
 use crate::trail::{Anchored, Anchoring};
 use crate::{LedgerError, Result};
 
@@ -20,44 +21,6 @@ use crate::{LedgerError, Result};
 const HEADS_MAX: usize = 500;
 /// Companies that are anchored in one step.
 const COMPANIES_MAX: u32 = 50;
-/// The chain of what happens to the installation as a whole. No id has a colon, so no document's chain has this name.
-const INSTALLATION: &str = "saveguard:installation";
-/// What came of an act that can only be done.
-const DONE: &str = "done";
-
-/// Who acts, and from where.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Actor<'a> {
-    id: &'a str,
-    from: &'a str,
-}
-
-impl<'a> Actor<'a> {
-    /// The service itself.
-    pub(super) const SAVEGUARD: Self = Self { id: "saveguard", from: "saveguard" };
-    /// The Document Server, for nobody in particular.
-    pub(super) const DOCUMENT_SERVER: Self = Self::through_server("document-server");
-
-    /// Somebody whose act the Document Server tells of.
-    pub(super) const fn through_server(id: &'a str) -> Self {
-        Self { id, from: "document-server" }
-    }
-
-    /// Somebody who called us.
-    pub(super) fn person(author: &'a Author) -> Self {
-        Self { id: &author.id, from: &author.from }
-    }
-}
-
-/// What is about to be written down. Its outcome is the one in the details, else `done`.
-pub(super) struct Act<'a> {
-    pub(super) document: &'a DocumentId,
-    pub(super) at: Timestamp,
-    pub(super) actor: Actor<'a>,
-    pub(super) action: &'a str,
-    pub(super) details: Value,
-}
-
 pub(super) fn append(connection: &Connection, act: &Act<'_>) -> Result<()> {
     let (end, company) = connection
         .prepare_cached("SELECT audit_sequence, audit_hash, company FROM documents WHERE id = ?1")?
@@ -187,16 +150,6 @@ fn append_anchor(
     append_to_company(connection, company, (Actor::SAVEGUARD, at), (ANCHOR, details))
 }
 
-/// What is about to be written down of a company, or of the installation as a whole.
-pub(super) struct CompanyAct<'a> {
-    /// None: the installation.
-    pub(super) company: Option<&'a CompanyId>,
-    pub(super) at: Timestamp,
-    pub(super) actor: Actor<'a>,
-    pub(super) action: &'a str,
-    pub(super) details: Value,
-}
-
 pub(super) fn append_company_act(connection: &Connection, act: &CompanyAct<'_>) -> Result<()> {
     let (who, what) = ((act.actor, act.at), (act.action, act.details.to_string()));
     match act.company {
@@ -233,15 +186,6 @@ fn append_to_company(
         .prepare_cached("UPDATE companies SET audit_sequence = ?2, audit_hash = ?3 WHERE id = ?1")?
         .execute(params![company.as_str(), written.0, Stored(written.1)])?;
     Ok(written)
-}
-
-/// What is about to be written down of a scope of records.
-pub(super) struct ScopeAct<'a> {
-    pub(super) scope: &'a Scope,
-    pub(super) at: Timestamp,
-    pub(super) actor: Actor<'a>,
-    pub(super) action: &'a str,
-    pub(super) details: Value,
 }
 
 /// Appends to the chain of a scope; returns the entry's place.

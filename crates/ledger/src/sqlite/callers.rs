@@ -5,15 +5,16 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use model::access::{Companies, Organisations, Role};
-use model::{CompanyId, Digest, OrganisationId};
+use model::Digest;
+use model::access::{Companies, Role};
 use rusqlite::{Connection, Row, params};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::SqliteLedger;
 use super::audit::{Actor, CompanyAct, append_company_act};
 use super::facts::exists;
 use super::rows::{Stored, asked, get, get_optional, ms, optional, optional_ms};
+use crate::adapting::tokens::{companies, companies_text, organisations, organisations_text};
 use crate::callers::{ApiToken, NewApiToken, Revocation};
 use crate::documents::Author;
 use crate::{Callers, LedgerError, Result};
@@ -156,41 +157,4 @@ fn token(row: &Row<'_>) -> rusqlite::Result<ApiToken> {
 fn read<T>(row: &Row<'_>, column: &str, parse: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     parse(&text).ok_or_else(|| rusqlite::Error::InvalidColumnName(column.to_owned()))
-}
-
-fn companies_text(companies: &Companies) -> Value {
-    match companies {
-        Companies::All => Value::from("*"),
-        Companies::Only(ids) => ids.iter().map(CompanyId::as_str).collect(),
-    }
-}
-
-fn organisations_text(organisations: &Organisations) -> Value {
-    match organisations {
-        Organisations::All => Value::from("*"),
-        Organisations::Only(ids) => ids.iter().map(OrganisationId::as_str).collect(),
-    }
-}
-
-/// What a row must say; a token that says something else opens nothing.
-fn companies(text: &str) -> Option<Companies> {
-    match serde_json::from_str(text).ok()? {
-        Value::String(all) if all == "*" => Some(Companies::All),
-        Value::Array(ids) => {
-            let ids: Option<_> = ids.iter().map(|id| CompanyId::parse(id.as_str()?).ok()).collect();
-            ids.map(Companies::Only)
-        }
-        _ => None,
-    }
-}
-
-fn organisations(text: &str) -> Option<Organisations> {
-    match serde_json::from_str(text).ok()? {
-        Value::String(all) if all == "*" => Some(Organisations::All),
-        Value::Array(ids) => {
-            let ids: Option<_> = ids.iter().map(|id| OrganisationId::parse(id.as_str()?).ok()).collect();
-            ids.map(Organisations::Only)
-        }
-        _ => None,
-    }
 }

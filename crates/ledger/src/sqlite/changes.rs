@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use model::changing::{ChangeRuling, rule_on_change};
 use model::{DocumentId, InboxNumber};
 use rusqlite::{Connection, params};
 use serde_json::json;
@@ -12,6 +11,7 @@ use super::audit::{Act, Actor, CompanyAct, anchor_document, append, append_compa
 use super::contents::{self, NewContent};
 use super::keys::{self, Asked, Sessions};
 use super::rows::{Stored, asked, get, ms, optional};
+use crate::adapting::first_outcome;
 use crate::changes::{
     ChangeOutcome, ChangeRequest, ChangeSource, Changes, Download, EditorsInside, HeadChange, SaveNews,
 };
@@ -80,17 +80,7 @@ fn first(connection: &Connection, request: &ChangeRequest) -> Result<(Sessions, 
         listening_since: None,
     };
     let sessions = keys::sessions_of(connection, &request.document, &asked)?;
-    let key = || sessions.live.clone().or_else(|| sessions.left.clone());
-    let outcome = match (rule_on_change(&sessions.facts), key()) {
-        (ChangeRuling::WaitForSave, _) => Some(ChangeOutcome::Wait),
-        (ChangeRuling::ServerAway, _) => Some(ChangeOutcome::ServerAway),
-        (ChangeRuling::AskServer, Some(key)) => Some(ChangeOutcome::AskServer(Box::new(key))),
-        (ChangeRuling::FinishFirst, Some(key)) => Some(ChangeOutcome::Finish(Box::new(key))),
-        (ChangeRuling::Edited, key) => {
-            Some(ChangeOutcome::Edited(key.map(|key| key.users).unwrap_or_default()))
-        }
-        (ChangeRuling::Go | ChangeRuling::AskServer | ChangeRuling::FinishFirst, _) => None,
-    };
+    let outcome = first_outcome(&sessions);
     Ok((sessions, outcome))
 }
 

@@ -4,8 +4,8 @@
 //! says, write down how the callback ended, append to the audit trail. Repeating any of them changes nothing.
 
 use jiff::Timestamp;
-use model::callbacks::{Answer, Callback};
-use model::saves::{IncomingSave, KeyAfterFinal, Ruling, SaveKind, SaveMark};
+use model::callbacks::Answer;
+use model::saves::{IncomingSave, KeyAfterFinal, Ruling, SaveKind};
 use model::saves::{becomes_newest, key_after_final, rule_on_save};
 use model::versions::Origin;
 use model::{DocumentId, InboxNumber, Label};
@@ -17,6 +17,7 @@ use super::contents::{self, NewContent, NewForm, NewKept};
 use super::inbox::{self, End, InboxRow};
 use super::rows::{Stored, ms};
 use super::{Shared, facts, keys};
+pub(super) use crate::adapting::adding::Placing;
 use crate::adapting::mark_of;
 pub(super) use crate::adapting::{author_of, compare, not_now, nothing_new, outcome_of};
 use crate::documents::{BlobFacts, Keeping};
@@ -137,16 +138,6 @@ pub(super) fn still_needed(
     })
 }
 
-/// A content on its way into the history.
-pub(super) struct Placing<'a> {
-    pub(super) document: &'a DocumentId,
-    pub(super) callback: &'a Callback,
-    pub(super) blob: &'a BlobFacts,
-    pub(super) changes: Option<&'a BlobFacts>,
-    pub(super) origin: Origin,
-    pub(super) mark: &'a SaveMark,
-}
-
 /// Writes what the rule says: a version, a checkpoint, a filed content, a conflict copy, or nothing.
 pub(super) fn place(
     connection: &Connection,
@@ -168,33 +159,10 @@ pub(super) fn place(
             contents::move_head(connection, placing.document, label, at)?;
         }
     }
-    let details = json!({
-        "outcome": outcome_of(ruling),
-        "origin": placing.origin.as_str(),
-        "reason": if let Ruling::KeepAside(reason) = ruling { Some(reason.as_str()) } else { None },
-        "label": label.map(|label| label.to_string()),
-        "kept": kept,
-        "digest": placing.blob.digest.to_string(),
-        "sizeBytes": placing.blob.size_bytes,
-        "flags": placing.blob.flags,
-        "key": placing.callback.key.as_str(),
-        "status": placing.callback.status,
-        "inbox": placing.mark.inbox.0,
-    });
-    let users = &placing.callback.users;
-    let actor = users.first().map_or(Actor::DOCUMENT_SERVER, |user| Actor::through_server(user));
+    let details = placing.details(ruling, (label, kept));
+    let actor = placing.actor();
     append(connection, &Act { document: placing.document, at, actor, action: "save-committed", details })?;
-    let document = Some(placing.document.clone());
-    Ok(Committed {
-        document,
-        ruling: Some(ruling),
-        label,
-        kept,
-        answer: Answer::Saved,
-        vanished: Vec::new(),
-        over_quota: None,
-        is_new: true,
-    })
+    Ok(placing.committed(ruling, (label, kept)))
 }
 
 struct When {

@@ -1,12 +1,12 @@
 //! Writing versions, checkpoints, kept copies and blobs: small statements shared by the steps.
 
 use jiff::Timestamp;
-use model::versions::Origin;
 use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
 use rusqlite::{Connection, params};
 
 use super::rows::{Stored, extent_text, label, ms, optional, optional_ms};
-use crate::documents::{Author, BlobFacts, Keeping};
+pub(super) use crate::adapting::adding::{NewContent, NewKept};
+use crate::documents::BlobFacts;
 use crate::{LedgerError, Result};
 
 /// Names a blob, so that other rows may. Refuses one that is just being removed, or was removed after it was stored. One whose
@@ -43,50 +43,6 @@ pub(super) fn perhaps_unneeded(connection: &Connection, digest: &Digest, at: Tim
         .prepare_cached("UPDATE blobs SET unneeded_ms = ?2 WHERE digest = ?1 AND state = 'present'")?
         .execute(params![Stored(*digest), ms(at)])?;
     Ok(())
-}
-
-/// A version or checkpoint to be added.
-pub(super) struct NewContent<'a> {
-    pub(super) document: &'a DocumentId,
-    pub(super) label: Label,
-    pub(super) origin: Origin,
-    pub(super) blob: &'a BlobFacts,
-    pub(super) author: &'a Author,
-    pub(super) committed_at: Timestamp,
-    pub(super) saved_at: Option<Timestamp>,
-    pub(super) session_start: Option<Timestamp>,
-    pub(super) key: Option<&'a EditorKey>,
-    pub(super) inbox: Option<InboxNumber>,
-    pub(super) is_filed_beside: bool,
-    pub(super) history: Option<&'a str>,
-    pub(super) server_version: Option<&'a str>,
-    pub(super) changes: Option<&'a BlobFacts>,
-}
-
-impl<'a> NewContent<'a> {
-    /// A content that no session made: an upload, something restored, a change from outside.
-    pub(super) fn without_session(
-        (document, label): (&'a DocumentId, Label),
-        (origin, blob): (Origin, &'a BlobFacts),
-        (author, at): (&'a Author, Timestamp),
-    ) -> Self {
-        Self {
-            document,
-            label,
-            origin,
-            blob,
-            author,
-            committed_at: at,
-            saved_at: None,
-            session_start: None,
-            key: None,
-            inbox: None,
-            is_filed_beside: false,
-            history: None,
-            server_version: None,
-            changes: None,
-        }
-    }
 }
 
 pub(super) fn add_content(connection: &Connection, new: &NewContent<'_>) -> Result<()> {
@@ -166,17 +122,6 @@ pub(super) fn next_checkpoint(connection: &Connection, document: &DocumentId, ve
         )?
         .query_row(params![document.as_str(), version], |row| row.get(0))?;
     Ok(Label { version, checkpoint: last + 1 })
-}
-
-/// A copy to be kept outside the history.
-pub(super) struct NewKept<'a> {
-    pub(super) document: Option<&'a DocumentId>,
-    pub(super) keeping: Keeping,
-    pub(super) blob: &'a BlobFacts,
-    pub(super) author: &'a Author,
-    pub(super) kept_at: Timestamp,
-    pub(super) key: Option<&'a EditorKey>,
-    pub(super) inbox: Option<InboxNumber>,
 }
 
 pub(super) fn keep_copy(connection: &Connection, new: &NewKept<'_>) -> Result<u64> {

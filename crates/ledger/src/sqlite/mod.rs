@@ -56,6 +56,7 @@ use std::time::Duration;
 
 use model::{Environment, Guards};
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use crate::{LedgerError, Result};
 use journal::{JOURNAL_PAGES_MAX, Journal};
@@ -196,7 +197,14 @@ fn connect(file: &Path, durability: Durability) -> Result<Connection> {
         ))
         .map_err(unavailable)?;
     connection.set_prepared_statement_cache_capacity(128);
+    keep_plans(&connection)?;
     Ok(connection)
+}
+
+/// A statement keeps the plan it was prepared with. Otherwise SQLite plans many of them anew whenever other values are bound, which
+/// takes longer than looking up a row.
+fn keep_plans(connection: &Connection) -> Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop).map_err(unavailable)
 }
 
 /// SQLite flushes its files but not the entry of the main file in its folder.

@@ -14,28 +14,10 @@ use serde_json::{Value, json};
 use super::SqliteLedger;
 use super::audit::{Actor, CompanyAct, append_company_act};
 use super::rows::{asked, get, get_optional, ms, optional};
+use crate::adapting::telling::payload_of;
 use crate::documents::Author;
 use crate::outbox::{Delivery, DeliveryEnd, Subscription, WebhookStanding};
 use crate::{LedgerError, Outbox, Result};
-
-/// What of an act's details is told to others. Keys are not: whoever has one can ask for more than they should.
-const TOLD: [&str; 15] = [
-    "outcome",
-    "origin",
-    "reason",
-    "label",
-    "kept",
-    "digest",
-    "sizeBytes",
-    "flags",
-    "status",
-    "log",
-    "commit",
-    "created",
-    "updated",
-    "unchanged",
-    "removed",
-];
 
 #[async_trait]
 impl Outbox for SqliteLedger {
@@ -139,17 +121,7 @@ fn tell(
         return Ok(());
     }
     let id = format!("evt_{}", hash.short(32));
-    let mut told = serde_json::Map::new();
-    let present =
-        TOLD.iter().filter_map(|name| Some((name, details.get(name).filter(|value| !value.is_null())?)));
-    told.extend(present.map(|(name, value)| ((*name).to_owned(), value.clone())));
-    told.extend(about);
-    told.extend([
-        ("by".to_owned(), json!(entry.actor)),
-        ("action".to_owned(), json!(entry.action)),
-        ("auditSequence".to_owned(), json!(entry.sequence)),
-    ]);
-    let payload = json!({ "type": called, "timestamp": entry.at.to_string(), "data": told });
+    let payload = payload_of(entry, called, (details, about));
     let payload = payload.to_string();
     for target in targets {
         connection

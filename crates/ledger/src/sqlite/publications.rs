@@ -3,18 +3,18 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use model::names::FileName;
-use model::saves::ConflictReason;
 use model::versions::Origin;
 use model::{CompanyId, Digest, DocumentId, Label, ProjectId};
 use rusqlite::{Connection, Row, params};
 use serde_json::json;
 
 use super::audit::{Act, Actor, append};
-use super::contents::{self, NewContent, NewKept};
+use super::contents::{self, NewContent};
 use super::facts::exists;
 use super::rows::{Stored, get, get_optional, id, label, ms, optional};
 use super::{SqliteLedger, history};
-use crate::documents::{Author, Keeping};
+use crate::adapting::adding::external_copy;
+use crate::documents::Author;
 use crate::publications::{ExternalChange, Owed, Published, PublishedNow};
 use crate::{Publications, Result};
 
@@ -205,18 +205,4 @@ fn take_in_external(connection: &Connection, change: &ExternalChange) -> Result<
         },
     )?;
     Ok(kept)
-}
-
-fn external_copy<'a>(change: &'a ExternalChange, author: &'a Author) -> NewKept<'a> {
-    NewKept {
-        document: Some(&change.document),
-        keeping: change
-            .damaged
-            .map_or(Keeping::Conflict(ConflictReason::ExternalChange), Keeping::Quarantine),
-        blob: &change.blob,
-        author,
-        kept_at: change.at,
-        key: None,
-        inbox: None,
-    }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
-use super::unavailable;
+use super::{keep_plans, unavailable};
 use crate::Result;
 
 #[derive(Debug)]
@@ -57,6 +57,34 @@ fn connect(file: &PathBuf) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
     connection.execute_batch("PRAGMA busy_timeout = 3000; PRAGMA query_only = ON;")?;
-    connection.set_prepared_statement_cache_capacity(64);
+    connection.set_prepared_statement_cache_capacity(128);
+    keep_plans(&connection)?;
     Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::super::{Options, SqliteLedger};
+
+    #[tokio::test]
+    async fn a_statement_is_planned_once_whatever_is_bound() {
+        let options = Options::new(model::Environment::parse("test").unwrap());
+        let ledger = SqliteLedger::temporary(&options).unwrap();
+        let look = |connection: &rusqlite::Connection| {
+            let query = "SELECT content FROM record_versions WHERE scope = ?1 AND kind = ?2 AND key = ?3 AND sequence <= ?4
+                         ORDER BY sequence DESC LIMIT 1";
+            let mut statement = connection.prepare_cached(query)?;
+            for key in ["1", "2", "3"] {
+                statement.exists(rusqlite::params![1, "load", key, 7])?;
+            }
+            Ok(statement.get_status(StatementStatus::RePrepare))
+        };
+
+        let planned_again =
+            (ledger.read(look).await.unwrap(), ledger.write(move |c, _| look(c)).await.unwrap());
+
+        assert_eq!(planned_again, (0, 0));
+    }
 }

@@ -5,7 +5,7 @@
 //! every content that was not erased is what was submitted.
 
 use model::Digest;
-use model::submissions::StagedRow;
+use model::submissions::content_hash;
 use rusqlite::Connection;
 
 use super::rows::{Stored, get_optional};
@@ -30,18 +30,10 @@ fn check_contents(connection: &Connection, found: &mut Vec<Inconsistency>) -> Re
         if get_optional::<jiff::Timestamp>(row, "erased_ms")?.is_some() {
             continue;
         }
-        let content = StagedRow {
-            kind: String::new(),
-            key: String::new(),
-            values: row.get("cells")?,
-            outcome: row.get("outcome")?,
-            reason: row.get("reason")?,
-            measure: row.get("measure")?,
-            sheet: String::new(),
-            row: 0,
-        };
+        let (cells, outcome): (String, String) = (row.get("cells")?, row.get("outcome")?);
+        let (reason, measure): (Option<String>, Option<String>) = (row.get("reason")?, row.get("measure")?);
         let hash: Stored<Digest> = row.get("hash")?;
-        if content.hash() != hash.0 {
+        if content_hash((&cells, &outcome), (reason.as_deref(), measure.as_deref())) != hash.0 {
             let number: u64 = row.get("number")?;
             let what = format!("the content {number} of a record is not what was submitted");
             found.push(Inconsistency { invariant: "record-content", what });

@@ -3,6 +3,7 @@
 //! Hashing, and looking up what a row's record says now, happens beside the writer; the writer only inserts. A row whose record
 //! says the same names its content and stores none.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
@@ -123,18 +124,16 @@ pub(super) fn rank(severity: Severity) -> u8 {
     }
 }
 
-/// A row on its way into the table.
+/// A row on its way into the table. One that shall end its record, or whose content is stored already, has no values.
 struct NewRow {
-    key: RecordKey,
+    row: StagedRow,
     change: Change,
     content: NewContent,
-    sheet: String,
-    row: u32,
 }
 
 enum NewContent {
-    /// To be stored.
-    New(Box<(Digest, StagedRow)>),
+    /// To be stored: the values of the row, under this hash.
+    New(Digest),
     /// Stored already: it is what some version of the record says.
     Stored(u64),
     /// The record shall end.
@@ -146,15 +145,14 @@ fn compare_rows(connection: &Connection, run: &Run, rows: Vec<StagedRow>) -> Res
     let worked = of_run(connection, run, &[LogState::Validating])?;
     let mut compared = Vec::with_capacity(rows.len());
     for row in rows {
-        let (hash, key) = (row.hash(), RecordKey::new(row.kind.as_str(), row.key.as_str()));
-        let current = content_at(connection, worked.scope_number, (&key, worked.head))?;
+        let hash = row.hash();
+        let current = content_at(connection, (worked.scope_number, worked.head), (&row.kind, &row.key))?;
         let change = rule_on_row(Some(&hash), current.as_ref().map(|(_, hash)| hash));
-        let (sheet, sheet_row) = (row.sheet.clone(), row.row);
         let content = match current {
             Some((stored, _)) if change == Change::Unchanged => NewContent::Stored(stored),
-            _ => NewContent::New(Box::new((hash, row))),
+            _ => NewContent::New(hash),
         };
-        compared.push(NewRow { key, change, content, sheet, row: sheet_row });
+        compared.push(NewRow { row, change, content });
     }
     Ok((worked.head, compared))
 }
@@ -162,8 +160,8 @@ fn compare_rows(connection: &Connection, run: &Run, rows: Vec<StagedRow>) -> Res
 /// What a record says after a commit: the number and the hash of its content.
 fn content_at(
     connection: &Connection,
-    scope: u64,
-    (key, head): (&RecordKey, u64),
+    (scope, head): (u64, u64),
+    (kind, key): (&str, &str),
 ) -> Result<Option<(u64, Digest)>> {
     if head == 0 {
         return Ok(None);
@@ -173,7 +171,7 @@ fn content_at(
             "SELECT v.content, r.hash FROM record_versions v LEFT JOIN row_contents r ON r.number = v.content
              WHERE v.scope = ?1 AND v.kind = ?2 AND v.key = ?3 AND v.sequence <= ?4 ORDER BY v.sequence DESC LIMIT 1",
         )?
-        .query_row(params![asked(scope), key.kind, key.key, asked(head)], |row| {
+        .query_row(params![asked(scope), kind, key, asked(head)], |row| {
             Ok(row.get("content")?).and_then(|content: Option<u64>| {
                 Ok(content.zip(get_optional::<Digest>(row, "hash")?))
             })
@@ -198,22 +196,20 @@ fn insert_rows(
         "INSERT INTO row_contents (number, hash, cells, outcome, reason, measure) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
     let (mut inserted, mut duplicates) = (0_u64, Vec::new());
-    for row in rows {
-        let content = match &row.content {
+    for NewRow { row, change, content } in rows {
+        let number = match content {
             NewContent::New(_) => Some(next),
             NewContent::Stored(number) => Some(*number),
             NewContent::None => None,
         };
-        let (kind, key) = (&row.key.kind, &row.key.key);
-        let values = params![worked.log, kind, key, content, row.change.as_str(), row.sheet, row.row];
+        let values = params![worked.log, row.kind, row.key, number, change.as_str(), row.sheet, row.row];
         if insert.execute(values)? == 0 {
             duplicates.extend(taken(connection, worked.log, row)?);
             continue;
         }
         inserted += 1;
-        if let NewContent::New(new) = &row.content {
-            let (hash, new) = &**new;
-            store.execute(params![next, Stored(*hash), new.values, new.outcome, new.reason, new.measure])?;
+        if let NewContent::New(hash) = content {
+            store.execute(params![next, Stored(*hash), row.values, row.outcome, row.reason, row.measure])?;
             next += 1;
         }
     }
@@ -228,12 +224,13 @@ fn insert_rows(
 }
 
 /// The row that has the key, unless it is the very same one.
-fn taken(connection: &Connection, log: u64, row: &NewRow) -> Result<Option<Duplicate>> {
-    let first = connection
+fn taken(connection: &Connection, log: u64, row: &StagedRow) -> Result<Option<Duplicate>> {
+    let first: (String, u32) = connection
         .prepare_cached("SELECT sheet, sheet_row FROM staged_rows WHERE log = ?1 AND kind = ?2 AND key = ?3")?
-        .query_row(params![asked(log), row.key.kind, row.key.key], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let again = (row.sheet.clone(), row.row);
-    Ok((first != again).then(|| Duplicate { key: row.key.clone(), first, again }))
+        .query_row(params![asked(log), row.kind, row.key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let again = (row.sheet.to_string(), row.row);
+    let key = RecordKey::new(&*row.kind, row.key.as_str());
+    Ok((first != again).then_some(Duplicate { key, first, again }))
 }
 
 /// A page of what the undoing of a commit does.
@@ -284,9 +281,16 @@ fn undone(connection: &Connection, run: &Run, (sequence, after): (u64, &RecordKe
                 ((String::new(), 0), NewContent::None, None)
             }
         };
-        let current = content_at(connection, worked.scope_number, (&key, worked.head))?;
+        let current = content_at(connection, (worked.scope_number, worked.head), (&key.kind, &key.key))?;
         let change = rule_on_row(hash.as_ref(), current.as_ref().map(|(_, hash)| hash));
-        page.rows.push(NewRow { key, change, content, sheet: sheet.0, row: sheet.1 });
+        page.rows.push(NewRow { row: without_values(key, sheet), change, content });
     }
     Ok(page)
+}
+
+/// A row of which only its key and its place are of interest.
+fn without_values(key: RecordKey, (sheet, row): (String, u32)) -> StagedRow {
+    let (values, outcome) = (String::new(), Cow::Borrowed(""));
+    let (kind, sheet) = (key.kind.into(), sheet.into());
+    StagedRow { kind, key: key.key, values, outcome, reason: None, measure: None, sheet, row }
 }

@@ -69,17 +69,15 @@ async fn assess_once(
 }
 
 /// Computes a preview again that the records have left behind. Comparing is enough, unless there is more to say than numbers, or
-/// records moved that an undoing is about: then it is assessed as if it were new.
+/// records moved that an undoing is about: then it is assessed as if it were new. Whether they moved is seen when they are compared:
+/// the log was read before.
 pub(super) async fn renew(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Result<(), SubmissionError> {
-    if log.is_stale() && matches!(log.source, LogSource::Undo(_)) {
-        return assess(app, log, run).await;
-    }
     let grounds = grounds::of_log(app, log).await?;
     let removals = removals_of(&log.source, &grounds);
     for _ in 0..ASSESSMENTS_MAX {
         let comparison = app.ledger.compare(run, &removals).await?;
-        let shifted = shifting::shifted(app, run, (&comparison, &grounds.template)).await?;
-        if log.is_stale() && (comparison.missing > 0 || !shifted.is_empty()) {
+        let has_moved = log.basis != Some(comparison.basis);
+        if has_moved && has_more_to_say(app, (log, run), (&comparison, &grounds)).await? {
             return assess(app, log, run).await;
         }
         if app.ledger.renew_preview(run, comparison.basis, app.now()).await? == Finished::Yes {
@@ -87,6 +85,17 @@ pub(super) async fn renew(app: &Arc<App>, log: &SummaryLog, run: &Run) -> Result
         }
     }
     Err(SubmissionError::Interrupted)
+}
+
+async fn has_more_to_say(
+    app: &Arc<App>,
+    (log, run): (&SummaryLog, &Run),
+    (comparison, grounds): (&Comparison, &Grounds),
+) -> Result<bool, SubmissionError> {
+    let is_undoing = matches!(log.source, LogSource::Undo(_));
+    Ok(is_undoing
+        || comparison.missing > 0
+        || !shifting::shifted(app, run, (comparison, &grounds.template)).await?.is_empty())
 }
 
 /// The scanner found something: nobody reads the workbook.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::SignedDuration;
 use ledger::LedgerError;
-use ledger::logs::{LogsPage, SubmitWish, SummaryLog};
+use ledger::logs::{LogsPage, SubmitWish, SummaryLog, TakeUp};
 use ledger::records::{Ended, RecordsPage};
 use ledger::scopes::{How, OrganisationWish, RegistrationWish, Writing};
 use ledger::staging::ChangesPage;
@@ -20,6 +20,7 @@ use model::{OrganisationId, RegistrationId, Scope, SummaryLogId, TemplateId, Tem
 use steps::{Aftermath, Faults, Moment};
 
 use super::applying::apply;
+use super::assessing::renew;
 use super::working::{Left, look};
 use super::{ASKS, Confirmation, Confirmed, SubmissionError, Upload, confirm, undo, upload};
 use crate::app::App;
@@ -402,6 +403,45 @@ async fn an_undoing_leaves_what_others_changed_after_its_preview() {
     let left: Vec<(&str, u64)> =
         records.iter().map(|record| (record.key.key.as_str(), record.sequence)).collect();
     assert_eq!(left, [("1000", 2), ("1002", 2)], "1001 is as it was before; nobody touched the others");
+}
+
+/// Somebody begins to renew a preview that is up to date; before the records are looked at, another one is submitted.
+async fn renewed_while_others_submit(bench: &Workbench, (renewed, other): (&str, &str)) -> SummaryLog {
+    let app = bench.process();
+    let log = summary_log(bench, renewed).await;
+    submit(&app, other).await.unwrap();
+    let until = app.now().checked_add(SignedDuration::from_secs(10)).unwrap();
+    let wish = TakeUp { log: log.id.clone(), state: log.state, at: app.now(), until };
+    let run = bench.ledger.take_up(&wish).await.unwrap().unwrap();
+
+    renew(&app, &log, &run).await.unwrap();
+
+    summary_log(bench, renewed).await
+}
+
+#[tokio::test]
+async fn a_preview_that_lacks_records_since_it_is_renewed_becomes_invalid() {
+    let bench = registered_in_parallel("fatal").await;
+    let app = bench.process();
+    bring(&app, "one", &first()).await.unwrap();
+    bring(&app, "two", &[row(1002, "East", "3")]).await.unwrap();
+
+    let log = renewed_while_others_submit(&bench, ("two", "one")).await;
+
+    assert_eq!((log.state, log.problems.fatal), (LogState::Invalid, 2), "its rows 1000 and 1001 are missing");
+}
+
+#[tokio::test]
+async fn an_undoing_that_is_renewed_while_others_submit_leaves_what_they_changed() {
+    let bench = registered_in_parallel("ignore").await;
+    let app = bench.process();
+    play(&app, "first", &first()).await;
+    undo(&app, new_upload("undoing"), 1).await.unwrap();
+    bring(&app, "second", &second()).await.unwrap();
+
+    let log = renewed_while_others_submit(&bench, ("undoing", "second")).await;
+
+    assert_eq!(log.stats.map(|stats| stats.changes()), Some(1), "{log:?}");
 }
 
 #[tokio::test]

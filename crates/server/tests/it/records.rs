@@ -19,7 +19,7 @@ async fn two_submissions(stage: &Stage) -> Scope {
     ];
     let mut second = [first[0].clone(), first[1].clone(), load("2000", 12, &[("MATERIAL", "Glass")])];
     second[0] = load("1000", 10, &[("MATERIAL", "Plastic"), ("GROSS_T", "27"), ("SUPPLIER", "Ann Other")]);
-    second[2].outcome = "excluded".to_owned();
+    second[2].outcome = "excluded".into();
     assert_eq!(stage.submit(&scope, "first", &first).await, 1);
     assert_eq!(stage.submit(&scope, "second", &second).await, 2);
     scope

@@ -3,6 +3,7 @@
 //! Guarantees: the text of a row is that of `model::submissions::canonical_values`, written without building a map first.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::cells::letters;
 use super::keys::Keys;
@@ -24,7 +25,8 @@ pub(crate) enum Slot {
 
 /// A table that was found.
 pub(crate) struct Found {
-    pub(crate) sheet: String,
+    pub(crate) kind: Arc<str>,
+    pub(crate) sheet: Arc<str>,
     pub(crate) header_row: u32,
     /// The column of the marker.
     pub(crate) first: u32,
@@ -54,7 +56,8 @@ impl Found {
             }
         }
         Self {
-            sheet: sheet.to_owned(),
+            kind: table.kind.as_str().into(),
+            sheet: sheet.into(),
             header_row,
             first,
             slots,
@@ -117,7 +120,7 @@ impl Found {
         FoundTable {
             name: table.name.clone(),
             kind: table.kind.clone(),
-            sheet: self.sheet.clone(),
+            sheet: self.sheet.to_string(),
             header_row: self.header_row,
             columns: known.chain(unknown).collect(),
             totals: self.totals.clone(),

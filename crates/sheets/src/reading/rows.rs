@@ -3,6 +3,9 @@
 //! Guarantees: a row that goes to the sink has a key and nothing fatal in it; a row with values and no key is a problem, never
 //! dropped; every problem names its cell.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
 use jiff::civil::Date;
 use model::submissions::{Severity, StagedRow};
 
@@ -178,7 +181,7 @@ impl<'a> RowReader<'a> {
         if found.rows == self.template.limits.rows_per_table + 1 {
             let detail = format!("at most {}", self.template.limits.rows_per_table);
             let place = Place {
-                sheet: Some(found.sheet.clone()),
+                sheet: Some(found.sheet.to_string()),
                 cell: Some(format!("{}{row}", letters(found.first + 1))),
                 ..Place::default()
             };
@@ -305,7 +308,7 @@ impl<'a> RowReader<'a> {
                 let slot = column_at.and_then(|at| usize::try_from(at - found.first - 1).ok());
                 let cell = slot.and_then(|slot| row.cell(slot));
                 let place = Place {
-                    sheet: Some(found.sheet.clone()),
+                    sheet: Some(found.sheet.to_string()),
                     cell: column_at.map(|at| format!("{}{}", letters(at), row.row.number)),
                     header: Some(column.label.clone()),
                     row_id: key.map(str::to_owned),
@@ -331,7 +334,7 @@ impl<'a> RowReader<'a> {
             self.problems.add((code, 3), || {
                 let cell = |row| format!("{}{row}", letters(column));
                 let place = Place {
-                    sheet: Some(found.sheet.clone()),
+                    sheet: Some(found.sheet.to_string()),
                     cell: Some(cell(row)),
                     header: Some(label.to_owned()),
                     row_id: Some(key.to_owned()),
@@ -366,13 +369,13 @@ impl<'a> RowReader<'a> {
             totals.measure = totals.measure.unwrap_or(Decimal::ZERO).plus(measure);
         }
         self.sink.row(StagedRow {
-            kind: table.kind.clone(),
+            kind: Arc::clone(&found.kind),
             key,
             values,
-            outcome: outcome.as_str().to_owned(),
+            outcome: Cow::Borrowed(outcome.as_str()),
             reason: reason.map(str::to_owned),
             measure: measure.map(|measure| measure.to_string()),
-            sheet: found.sheet.clone(),
+            sheet: Arc::clone(&found.sheet),
             row: number,
         })?;
         Ok(())

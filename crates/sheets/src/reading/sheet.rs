@@ -51,7 +51,7 @@ impl<'a> Sheet<'_, 'a> {
     fn read_tables(&mut self, row: &Row, picks: &mut Vec<Option<usize>>) -> Result<(), Fault> {
         for (at, found) in self.findings.tables.iter_mut().enumerate() {
             let Some(found) = found else { continue };
-            let is_here = !found.is_over && found.sheet == self.name && row.number > found.header_row;
+            let is_here = !found.is_over && *found.sheet == *self.name && row.number > found.header_row;
             if !is_here {
                 continue;
             }
@@ -234,7 +234,7 @@ impl<'a> Sheet<'_, 'a> {
     /// Tables of this sheet end where something else begins in their columns.
     fn end_tables(&mut self, first: u32, last: u32) {
         for found in self.findings.tables.iter_mut().flatten() {
-            if found.sheet == self.name && found.first <= last && first <= found.last() {
+            if *found.sheet == *self.name && found.first <= last && first <= found.last() {
                 found.is_over = true;
             }
         }
@@ -244,7 +244,7 @@ impl<'a> Sheet<'_, 'a> {
     fn tell_merged(&mut self, (top, left, bottom, right): (u32, u32, u32, u32)) {
         for (table, found) in self.reader.template.tables.iter().zip(&self.findings.tables) {
             let Some(found) = found else { continue };
-            let is_touched = found.sheet == self.name
+            let is_touched = *found.sheet == *self.name
                 && left <= found.last()
                 && right > found.first
                 && found.used.touches(top, bottom);

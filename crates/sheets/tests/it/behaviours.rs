@@ -15,8 +15,8 @@ fn a_right_workbook_becomes_rows_with_their_cells() {
         rows[0].values,
         r#"{"CLAIMED":"No","CODE":"15 01 01","DAY":"2026-03-11","GROSS":"10.5","ID":"1000","NET":"6.5","NOTE":"fine","PHONE":"0123","SHARE":"0.5","TARE":"4"}"#
     );
-    assert_eq!((rows[1].key.as_str(), rows[1].row, rows[1].sheet.as_str()), ("1001", 3, "Loads"));
-    assert_eq!((rows[0].outcome.as_str(), rows[0].measure.as_deref()), ("included", Some("3.25")));
+    assert_eq!((rows[1].key.as_str(), rows[1].row, &*rows[1].sheet), ("1001", 3, "Loads"));
+    assert_eq!((&*rows[0].outcome, rows[0].measure.as_deref()), ("included", Some("3.25")));
     let table = &assessment.tables[0];
     assert_eq!((table.header_row, table.columns["NET"].as_str()), (1, "I"));
     assert_eq!(table.totals.measure.map(|sum| sum.to_string()).as_deref(), Some("6.5"));
@@ -55,7 +55,7 @@ fn behaviour_11_the_same_key_in_another_table_is_another_record() {
     let (assessment, rows) = Book::of_loads(&[right(2, 1000)]).sheet("Out", &out).assess();
 
     assert_eq!(assessment.problems, []);
-    let identities: Vec<_> = rows.iter().map(|row| (row.kind.as_str(), row.key.as_str())).collect();
+    let identities: Vec<_> = rows.iter().map(|row| (&*row.kind, row.key.as_str())).collect();
     assert_eq!(identities, [("load", "1000"), ("out", "a\\|b|1000")]);
 }
 
@@ -428,7 +428,7 @@ fn outcomes_follow_the_first_rule_that_holds() {
     ];
     let (assessment, rows) = Book::of_loads(&rows).assess();
 
-    let outcomes: Vec<_> = rows.iter().map(|row| (row.outcome.as_str(), row.reason.as_deref())).collect();
+    let outcomes: Vec<_> = rows.iter().map(|row| (&*row.outcome, row.reason.as_deref())).collect();
     assert_eq!(
         outcomes,
         [
@@ -494,7 +494,7 @@ fn tables_stand_below_and_beside_each_other() {
     let (assessment, rows) = Book::new().sheet("All", &sheet).assess();
 
     assert_eq!(assessment.problems, []);
-    let identities: Vec<_> = rows.iter().map(|row| (row.kind.as_str(), row.key.as_str())).collect();
+    let identities: Vec<_> = rows.iter().map(|row| (&*row.kind, row.key.as_str())).collect();
     assert_eq!(identities, [("load", "1000"), ("out", "x|1"), ("out", "x|2")]);
 }
 
@@ -511,8 +511,8 @@ fn a_severity_of_the_template_decides_what_a_problem_does() {
 
     assert!(assessment.is_valid());
     assert_eq!((assessment.warnings, assessment.errors), (1, 1));
-    assert_eq!((rows[0].outcome.as_str(), value(&rows[0], "GROSS").as_deref()), ("included", Some("2000")));
-    assert_eq!((rows[1].outcome.as_str(), rows[1].reason.as_deref()), ("excluded", Some("MUST_BE_CHOSEN")));
+    assert_eq!((&*rows[0].outcome, value(&rows[0], "GROSS").as_deref()), ("included", Some("2000")));
+    assert_eq!((&*rows[1].outcome, rows[1].reason.as_deref()), ("excluded", Some("MUST_BE_CHOSEN")));
     assert_eq!(value(&rows[1], "CODE").as_deref(), Some("99"));
 }
 

@@ -73,7 +73,7 @@ fn the_example_row_is_a_right_row() {
     let (assessment, rows) = book.assess_by(&template);
 
     assert_eq!(assessment.problems, []);
-    assert_eq!(rows.iter().map(|row| row.outcome.as_str()).collect::<Vec<_>>(), ["included"; 3]);
+    assert_eq!(rows.iter().map(|row| &*row.outcome).collect::<Vec<_>>(), ["included"; 3]);
     assert_eq!(rows[0].measure.as_deref(), Some("10.85"));
 }
 

@@ -141,13 +141,13 @@ fn row(key: u32, measure: &str) -> StagedRow {
     let values =
         BTreeMap::from([("ID".to_owned(), key.to_string()), ("TONNES".to_owned(), measure.to_owned())]);
     StagedRow {
-        kind: "load".to_owned(),
+        kind: "load".into(),
         key: format!("{key:06}"),
         values: canonical_values(&values),
-        outcome: "included".to_owned(),
+        outcome: "included".into(),
         reason: None,
         measure: Some(measure.to_owned()),
-        sheet: "Loads".to_owned(),
+        sheet: "Loads".into(),
         row: key + 2,
     }
 }

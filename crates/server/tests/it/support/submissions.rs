@@ -41,13 +41,13 @@ pub(crate) fn load(key: &str, row: u32, values: &[(&str, &str)]) -> StagedRow {
     let mut all = BTreeMap::from([("LOAD_ID".to_owned(), key.to_owned())]);
     all.extend(values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     StagedRow {
-        kind: KIND.to_owned(),
+        kind: KIND.into(),
         key: key.to_owned(),
         values: canonical_values(&all),
-        outcome: "included".to_owned(),
+        outcome: "included".into(),
         reason: None,
         measure: Some("1.5".to_owned()),
-        sheet: "Loads received".to_owned(),
+        sheet: "Loads received".into(),
         row,
     }
 }

@@ -2,15 +2,22 @@
 //!
 //! Guarantees: no SQL, no waiting. Engines read facts and write rows; what lies between and is not a rule stands here once.
 
+pub(crate) mod acting;
+pub(crate) mod adding;
+pub(crate) mod telling;
+pub(crate) mod tokens;
+
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use model::callbacks::{Answer, Callback};
+use model::changing::{ChangeRuling, rule_on_change};
 use model::checking::{Policy, Vanished, rule_on_vanished, what_vanished};
 use model::opening::{LeftKeyFacts, LiveKeyFacts, OpenFacts, Quiet, ServerKnowledge};
 use model::saves::{HeadFacts, KeyStanding, Ruling, SaveMark};
 use model::{DocumentId, InboxNumber, Label};
 
+use crate::changes::ChangeOutcome;
 use crate::documents::{Author, BlobFacts};
 use crate::keys::{KeyGrant, KeyRecord, Knowledge, OpenGrant};
 use crate::saves::Committed;
@@ -193,5 +200,20 @@ pub(crate) fn standing(state: &str) -> KeyStanding {
         "live" => KeyStanding::Live,
         "adopted" => KeyStanding::Adopted,
         _ => KeyStanding::Retired,
+    }
+}
+
+/// What has to be done before a document may be changed past its editors; nothing if it may be changed now.
+pub(crate) fn first_outcome(sessions: &Sessions) -> Option<ChangeOutcome> {
+    let key = || sessions.live.clone().or_else(|| sessions.left.clone());
+    match (rule_on_change(&sessions.facts), key()) {
+        (ChangeRuling::WaitForSave, _) => Some(ChangeOutcome::Wait),
+        (ChangeRuling::ServerAway, _) => Some(ChangeOutcome::ServerAway),
+        (ChangeRuling::AskServer, Some(key)) => Some(ChangeOutcome::AskServer(Box::new(key))),
+        (ChangeRuling::FinishFirst, Some(key)) => Some(ChangeOutcome::Finish(Box::new(key))),
+        (ChangeRuling::Edited, key) => {
+            Some(ChangeOutcome::Edited(key.map(|key| key.users).unwrap_or_default()))
+        }
+        (ChangeRuling::Go | ChangeRuling::AskServer | ChangeRuling::FinishFirst, _) => None,
     }
 }
