@@ -132,6 +132,7 @@ impl Bench<'_> {
         add_template(service).await?;
         let (first, next) = (self.workbook(SMALL, 0)?, self.workbook(SMALL, 1)?);
         let (mut ours, mut limits, mut nexts, mut cleared) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut peers, mut postgres) = (Vec::new(), Vec::new());
         for round in 1..=ROUNDS {
             let scene = Scene::begin(service, &format!("o{round}")).await?;
             let done = scene.submit(&first, (SMALL, SMALL)).await?;
@@ -140,13 +141,16 @@ impl Bench<'_> {
             cleared.push(rest(service).await.cpu_s);
             limits.push(bare_parse_cpu_s(&first, u64::from(SMALL * workbooks::COLUMNS))?);
             eprintln!("{SMALL} rows: round {round} of {ROUNDS}: {}", told(&done));
+            // In every round: the machine is faster and slower from minute to minute, for everybody.
+            peers.extend(self.peers(&first, None, Store::Sqlite).0);
+            postgres.extend(self.peers(&first, None, Store::Postgres).0);
             ours.push(done);
             nexts.push(again);
         }
         let peak_mib = peak_bytes(service.process()) / MIB;
         drop(stage);
-        let (peer, peer_next) = self.peers(&first, &next, Store::Sqlite);
-        let (postgres, _) = self.peers(&first, &next, Store::Postgres);
+        let (_, peer_next) = self.peers(&first, Some(&next), Store::Sqlite);
+        let peer = middle_of_peers(&peers);
         let figures = Figures { rows: SMALL, ours: middle(&ours), limit_cpu_s: median(limits), peer };
         self.tell(&figures, findings);
         let next = middle(&nexts);
@@ -155,7 +159,7 @@ impl Bench<'_> {
             Row::new("15000 x 30 again, a tenth changed", "s", end_to_end(&next, None, of_next))
                 .noted(&told(&next)),
         );
-        if let Some(postgres) = postgres {
+        if let Some(postgres) = middle_of_peers(&postgres) {
             let theirs = postgres.preview.and(postgres.submit);
             let name = "15000 x 30 end to end, PostgreSQL";
             findings.rows.push(
@@ -213,7 +217,7 @@ impl Bench<'_> {
         eprintln!("beside {} saves: {}", beside_ms.len(), told(&beside));
         drop(savers);
         drop(stage);
-        let peer = self.peers(&workbook, &workbook, Store::Sqlite).0;
+        let peer = self.peers(&workbook, None, Store::Sqlite).0;
         let Reports { answers, events } = ours.reports;
         let figures = Figures { rows: LARGE, ours, limit_cpu_s, peer };
         self.tell(&figures, findings);
@@ -253,12 +257,11 @@ impl Bench<'_> {
     }
 
     /// What the peer takes for a first workbook, and for the next one.
-    fn peers(&self, first: &Path, next: &Path, store: Store) -> (Option<PeerDone>, Option<PeerDone>) {
+    fn peers(&self, first: &Path, next: Option<&Path>, store: Store) -> (Option<PeerDone>, Option<PeerDone>) {
         let Some(python) = &self.python else { return (None, None) };
         let Ok(folder) = tempfile::tempdir_in(self.folder) else { return (None, None) };
         let done = python.submit(first, (store, folder.path()));
-        // The same workbook twice says nothing.
-        let again = done.filter(|_| first != next).and_then(|_| python.submit(next, (store, folder.path())));
+        let again = done.and(next).and_then(|next| python.submit(next, (store, folder.path())));
         (done, again)
     }
 
@@ -298,6 +301,16 @@ fn middle(all: &[Done]) -> Done {
         submit: Used { seconds: of(|done| done.submit.seconds), cpu_s: of(|done| done.submit.cpu_s) },
         reports: Reports::default(),
     }
+}
+
+/// The middle of each figure of the peer, if there is one.
+fn middle_of_peers(all: &[PeerDone]) -> Option<PeerDone> {
+    let of = |figure: fn(&PeerDone) -> f64| median(all.iter().map(figure).collect());
+    (!all.is_empty()).then(|| PeerDone {
+        preview: Used { seconds: of(|done| done.preview.seconds), cpu_s: of(|done| done.preview.cpu_s) },
+        submit: Used { seconds: of(|done| done.submit.seconds), cpu_s: of(|done| done.submit.cpu_s) },
+        memory_bytes: of(|done| done.memory_bytes),
+    })
 }
 
 #[cfg(test)]
