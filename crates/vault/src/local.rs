@@ -7,10 +7,12 @@
 //! ```
 //!
 //! A blob is written to `tmp`, flushed, renamed to its name; then the folder is flushed. The sidecar is a name and not
-//! a content, so that the same flush of the folder makes it durable: two flushes a blob.
+//! a content, so that the same flush of the folder makes it durable: two flushes a blob. A large content lies in a file of the spool
+//! already, and gets a second name instead of a copy if both are on one file system.
 //!
 //! Guarantees: the port's, on any POSIX file system. A failed flush is never repeated on the same file: it is thrown
-//! away and the caller hears of it, for the kernel may have dropped the pages (fsyncgate).
+//! away and the caller hears of it, for the kernel may have dropped the pages (fsyncgate). A file of the spool whose flush failed is
+//! not stored by anybody.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -24,7 +26,7 @@ use model::{Digest, Guards};
 use tokio::io::AsyncReadExt as _;
 use uuid::Uuid;
 
-use crate::spool::{Body, run_blocking};
+use crate::spool::{Body, SpoolFile, run_blocking};
 use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError};
 
 pub mod tree;
@@ -212,16 +214,28 @@ impl Disk {
 
     fn write_blob(&self, spooled: &Spooled, path: &Path) -> io::Result<()> {
         let temporary = self.temporary.join(Uuid::new_v4().simple().to_string());
-        let written = self.write(&temporary, |file| match spooled.body() {
-            Body::Memory(bytes) => file.write_all(bytes),
-            Body::File(source) => copy(&source.path, file),
-        });
+        let written = match spooled.body() {
+            Body::Memory(bytes) => self.write(&temporary, |file| file.write_all(bytes)),
+            Body::File(source) => self.take_over(source, &temporary),
+        };
         steps::reached("vault.blob-written");
         let named = written.and_then(|()| fs::rename(&temporary, path));
         if named.is_err() {
             let _ = fs::remove_file(&temporary);
         }
         named
+    }
+
+    /// Gives a file of the spool a second name and flushes it; copies it where that cannot be.
+    fn take_over(&self, source: &SpoolFile, path: &Path) -> io::Result<()> {
+        if source.is_doubtful() {
+            return Err(io::Error::other("an earlier flush of these bytes failed"));
+        }
+        if fs::hard_link(&source.path, path).is_err() {
+            return self.write(path, |file| copy(&source.path, file));
+        }
+        let flushed = File::open(path).and_then(|file| self.flushing.file(&file));
+        flushed.inspect_err(|_| source.doubt())
     }
 
     /// Writes a new file in full and flushes it.
@@ -310,4 +324,57 @@ fn list_folder(folder: &Path) -> io::Result<Vec<StoredBlob>> {
         }
     }
     Ok(blobs.into_values().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+    use crate::Spool;
+    use crate::spool::MEMORY_BYTES_MAX;
+
+    fn vault(folder: &Path) -> LocalVault {
+        LocalVault::open(&folder.join("vault"), &Guards::ALL).unwrap()
+    }
+
+    fn sidecar() -> Sidecar {
+        Sidecar::Brought { document: model::DocumentId::parse("large").unwrap() }
+    }
+
+    async fn large(spool: &Path) -> Spooled {
+        let mut writer = Spool::open(spool).unwrap().begin();
+        writer.write(&vec![7; 2 * MEMORY_BYTES_MAX]).await.unwrap();
+        writer.finish().await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_large_content_is_stored_without_a_copy_and_outlives_the_spool() {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = vault(folder.path());
+        let spooled = large(&folder.path().join("spool")).await;
+
+        vault.put(&spooled, &sidecar()).await.unwrap();
+
+        let stored = vault.disk.path_of(&spooled.digest);
+        assert_eq!(fs::metadata(&stored).unwrap().nlink(), 2);
+        let digest = spooled.digest;
+        drop(spooled);
+        assert_eq!(fs::metadata(&stored).unwrap().nlink(), 1);
+        assert_eq!(Digest::of(&fs::read(&stored).unwrap()), digest);
+    }
+
+    #[tokio::test]
+    async fn bytes_whose_flush_failed_are_stored_by_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = vault(folder.path());
+        let spooled = large(&folder.path().join("spool")).await;
+        let Body::File(file) = spooled.body() else { panic!("a large content is a file") };
+        file.doubt();
+
+        let refused = vault.put(&spooled, &sidecar()).await;
+
+        assert!(matches!(refused, Err(VaultError::Unavailable { .. })), "{refused:?}");
+        assert!(!vault.disk.path_of(&spooled.digest).exists());
+    }
 }
