@@ -220,3 +220,32 @@ fn check_exit(world: &World, process: &mut Process, expected: Expected) {
         world.chronicle.accuse(Violation::new(Class::Stuck, what));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn at_every_step_the_service_and_the_storage_are_killed_in_turn() {
+        let steps: Vec<String> = (0..6).map(|number| format!("step.{number}")).collect();
+        let kills = 4 * steps.len() as u64;
+
+        let lives = lives(&mut Dice::of(1), (Flow::Documents, &steps), 0..kills);
+
+        let (mut service, mut storage) = (BTreeSet::new(), BTreeSet::new());
+        for life in lives {
+            match life.end {
+                End::AtStep(at) => drop(service.insert(at.step)),
+                End::StorageAtStep(at) => drop(storage.insert(at.step)),
+                End::After(_) => {}
+            }
+        }
+        // One life of a round is left alone for long instead.
+        assert!(
+            service.len() >= steps.len() - 1 && storage.len() >= steps.len() - 1,
+            "{service:?} {storage:?}"
+        );
+    }
+}

@@ -124,10 +124,12 @@ impl Stage {
         let (mut players, mut around, mut watchers) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
         load::begin(world, &mut players);
         players.spawn(load::upload_more(Arc::clone(world), dice.part("uploads", 0)));
-        if world.setting.conditions.weather == Weather::Rough {
+        let has_outage = world.setting.conditions.outage.is_some();
+        // A crash would end the very sessions that save during an outage.
+        if world.setting.conditions.weather == Weather::Rough && !has_outage {
             around.spawn(load::crash_the_editor(Arc::clone(world), dice.part("crashes", 0)));
         }
-        if world.setting.conditions.outage.is_none() {
+        if !has_outage {
             around.spawn(unplugging::strike_at_random(Arc::clone(world), dice.part("unplugging", 0)));
         }
         let seen = watching::begin(world, &mut watchers);

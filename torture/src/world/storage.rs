@@ -276,3 +276,19 @@ pub(crate) fn ensure_far(kind: VaultKind) -> Result<()> {
     );
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_vault_has_its_own_steps() {
+        let kinds = [VaultKind::Local, VaultKind::Sftp, VaultKind::S3];
+        let having = |step: &str| kinds.map(|kind| kind.has(step));
+
+        assert_eq!(having("save.stored"), [true, true, true]);
+        assert_eq!(having("depot.delivered"), [false, true, true]);
+        assert_eq!(having("vault.blob-named"), [true, true, false]);
+        assert_eq!(having("vault.upload-begun"), [false, false, false], "files of a round are small");
+    }
+}
