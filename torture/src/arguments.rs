@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
+use crate::world::VaultKind;
+
 /// Which way through the service is tortured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Flow {
@@ -34,6 +36,8 @@ Examples:
   torture --kills 1000 --seed 7              a long run
   torture --kills 200 --power-loss           every kill takes the power with it
   torture --flow submissions --kills 60      workbooks instead of documents
+  torture --vault sftp --kills 300           vault and published tree on a storage server that is killed too
+  torture --vault s3 --outage 60             the storage is away for a minute under load
   torture --mutant no-order-guard            one guard removed: must be found out
   torture --all-mutants                      every guard removed in turn, and none
   torture --short                            what CI runs, in less than three minutes"
@@ -42,13 +46,21 @@ pub(crate) struct Arguments {
     /// What is tortured.
     #[arg(long, value_enum, default_value_t = Flow::Documents, value_name = "FLOW")]
     pub(crate) flow: Flow,
+    /// Where blobs and the published tree are. A far vault has a storage server of its own in each round, which is killed and frozen
+    /// like the service; saves may wait in the depot in every second round.
+    #[arg(long, value_enum, default_value_t = VaultKind::Local, value_name = "VAULT")]
+    pub(crate) vault: VaultKind,
+    /// Instead of kills: the storage of a far vault is away for so long under load, killed or frozen, with the depot forbidden and
+    /// allowed. Four rounds.
+    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["kills", "mutant", "all_mutants", "short"])]
+    pub(crate) outage: Option<u64>,
     /// How often the service is killed.
     #[arg(long, default_value_t = 60, value_name = "N")]
     pub(crate) kills: u64,
     /// Decides everything that is left to chance.
     #[arg(long, default_value_t = 1, value_name = "S")]
     pub(crate) seed: u64,
-    /// Print one line of JSON at the end: seed, kills, lost, damaged, duplicated, stuck.
+    /// Print one line of JSON at the end: seed, kills, storage_kills, lost, damaged, duplicated, stuck.
     #[arg(long)]
     pub(crate) json: bool,
     /// Remove one guard of the service. The run ends at the first finding; exit code 1 says that there was one.

@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser as _;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Flow};
 use crate::report::{Totals, print, tell};
 use crate::run::{Keeping, Plan, run as run_plan};
-use crate::world::{Conditions, DiskKind, Weather};
+use crate::world::{Conditions, DiskKind, VaultKind, Weather, ensure_far};
 use crate::{mutants, program};
 
 /// Runs the program.
@@ -66,6 +67,7 @@ fn plan(arguments: &Arguments) -> Result<(Plan, Option<tempfile::TempDir>)> {
             "this flow has no mutant `{mutant}`; --list-mutants lists them"
         );
     }
+    check_vault(arguments)?;
     tell(&format!("seed {}; rounds in {}", arguments.seed, folder.display()));
     let executable = match &arguments.server {
         Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?,
@@ -86,6 +88,8 @@ fn plan(arguments: &Arguments) -> Result<(Plan, Option<tempfile::TempDir>)> {
             mutant: arguments.mutant.clone(),
             weather: Weather::Rough,
             executable,
+            vault: arguments.vault,
+            outage: arguments.outage.map(Duration::from_secs),
         },
         folder,
         parallel: arguments.parallel,
@@ -94,6 +98,16 @@ fn plan(arguments: &Arguments) -> Result<(Plan, Option<tempfile::TempDir>)> {
         keeping: if arguments.keep.is_some() { Keeping::Everything } else { Keeping::Findings },
     };
     Ok((plan, temporary))
+}
+
+fn check_vault(arguments: &Arguments) -> Result<()> {
+    if arguments.outage.is_some() {
+        ensure_far(arguments.vault)?;
+    }
+    let is_far = arguments.vault != VaultKind::Local;
+    ensure!(!is_far || arguments.flow == Flow::Documents, "a far vault is tortured with documents only");
+    ensure!(!is_far || !arguments.short, "--short has its own vaults");
+    Ok(())
 }
 
 async fn run_once(plan: &Plan, arguments: &Arguments) -> Result<ExitCode> {

@@ -11,6 +11,7 @@ use understudy::chance;
 use crate::arguments::Flow;
 use crate::dice::Dice;
 use crate::killing;
+use crate::outage;
 use crate::report::{Totals, tell};
 use crate::round::{self, Report};
 use crate::submissions;
@@ -43,7 +44,17 @@ impl Plan {
 
     /// The steps of its flow.
     pub(crate) fn steps(&self) -> Vec<String> {
-        self.all_steps.iter().filter(|step| self.conditions.flow.has(step)).cloned().collect()
+        let conditions = &self.conditions;
+        let is_meant = |step: &&String| conditions.flow.has(step) && conditions.vault.has(step);
+        self.all_steps.iter().filter(is_meant).cloned().collect()
+    }
+
+    /// Rounds with the numbers of their kills.
+    fn rounds(&self) -> Vec<(u64, std::ops::Range<u64>)> {
+        match self.conditions.outage {
+            Some(_) => outage::ROUNDS.map(|number| (number, 0..0)).collect(),
+            None => split(self.kills),
+        }
     }
 
     /// The same under other conditions.
@@ -68,7 +79,7 @@ pub(crate) async fn run(plan: &Plan) -> Result<Totals> {
     let mut totals = Totals::new(plan);
     let turns = Arc::new(Semaphore::new(plan.parallel.max(1)));
     let mut rounds = JoinSet::new();
-    for (number, kills) in split(plan.kills) {
+    for (number, kills) in plan.rounds() {
         if plan.only_round.is_some_and(|only| only != number) {
             continue;
         }
@@ -107,6 +118,7 @@ async fn play(plan: &Plan, number: u64, kills: std::ops::Range<u64>) -> Result<R
     let (flow, steps) = (plan.conditions.flow, plan.steps());
     let lives = killing::lives(&mut Dice::of(setting.seed).part("kills", 0), (flow, &steps), kills);
     match flow {
+        Flow::Documents if plan.conditions.outage.is_some() => outage::play(setting).await,
         Flow::Documents => round::play(setting, lives).await,
         Flow::Submissions => submissions::play(setting, lives).await,
     }

@@ -54,7 +54,7 @@ async fn what_is_left(world: &World) -> String {
     let Ok(status) = world.host.get("/api/v1/operations/status").await else {
         return "the service does not answer".to_owned();
     };
-    let owed = ["open_saves", "owed_publications"].iter().find(|name| status[**name] != 0);
+    let owed = ["open_saves", "owed_publications", "depot_blobs"].iter().find(|name| status[**name] != 0);
     if let Some(name) = owed {
         return format!("{name} is {}", status[*name]);
     }

@@ -31,7 +31,7 @@ pub(crate) struct Evidence {
 pub(crate) fn check_at_rest(world: &Arc<World>, ledger: Ledger, seen: &Arc<Seen>) -> Evidence {
     let mut evidence = Evidence {
         facts: Facts::of(world.editor.journal()),
-        blobs: Blobs::of(&world.data()),
+        blobs: Blobs::of(world.shelf()),
         world: Arc::clone(world),
         ledger,
         seen: Arc::clone(seen),

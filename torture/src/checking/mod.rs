@@ -9,8 +9,10 @@ mod at_rest;
 mod blobs;
 mod facts;
 mod ledger;
+mod stored;
 
 pub(crate) use after_kill::check_after_kill;
 pub(crate) use at_rest::check_at_rest;
 pub(crate) use facts::{Facts, document_of, lines_about};
 pub(crate) use ledger::Ledger;
+pub(crate) use stored::check_stored;

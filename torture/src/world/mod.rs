@@ -7,6 +7,7 @@ mod disk;
 mod editor;
 mod host;
 mod process;
+mod storage;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,6 +29,7 @@ pub(crate) use disk::{Cut, Disk, DiskKind};
 pub(crate) use editor::{Autosave, Editor};
 pub(crate) use host::{Grant, Host, Mode, NoAnswer};
 pub(crate) use process::{CrashAt, Launcher, Process, Start, free_port};
+pub(crate) use storage::{DepotUse, Shelf, Storage, VaultKind, ensure_far};
 
 pub(crate) const ENVIRONMENT: &str = "torture";
 pub(crate) const COMPANY: &str = "torture";
@@ -56,6 +58,9 @@ pub(crate) struct Conditions {
     pub(crate) mutant: Option<String>,
     pub(crate) weather: Weather,
     pub(crate) executable: PathBuf,
+    pub(crate) vault: VaultKind,
+    /// For how long the storage is away, instead of kills.
+    pub(crate) outage: Option<Duration>,
 }
 
 /// How much goes wrong around the service, beside its own death.
@@ -74,6 +79,8 @@ pub(crate) struct World {
     pub(crate) editor: Editor,
     pub(crate) host: Host,
     pub(crate) disk: Disk,
+    /// Where the far vault is, if it is far.
+    pub(crate) storage: Option<Storage>,
     pub(crate) launcher: Launcher,
     /// Held for writing while the power-loss disk puts another folder in the place of the data.
     pub(crate) disk_in_place: RwLock<()>,
@@ -116,6 +123,10 @@ impl World {
         let url = format!("http://127.0.0.1:{port}");
         let mut environment = settings_of_the_service(&data, &url, &editor.url);
         environment.extend(disk.environment());
+        let storage_port = free_port(dice.part("port", 3).seed())?;
+        let storage = Storage::start(setting.conditions.vault, &setting.folder, storage_port).await?;
+        let depot = DepotUse::of_round(setting.round);
+        environment.extend(storage.iter().flat_map(|storage| storage.environment(depot)));
         let mutant = setting.conditions.mutant.iter();
         environment.extend(mutant.map(|name| variable("SAVEGUARD_TORTURE_MUTANT", name)));
         let launcher = Launcher {
@@ -130,6 +141,7 @@ impl World {
             chronicle,
             editor,
             disk,
+            storage,
             launcher,
             disk_in_place: RwLock::new(()),
             curtain: CancellationToken::new(),
@@ -190,7 +202,7 @@ impl World {
 
     /// The file people see.
     pub(crate) fn published_file(&self, document: &str, name: &str) -> PathBuf {
-        self.data().join("published").join(COMPANY).join(PROJECT).join(document).join(name)
+        self.published_root().join(COMPANY).join(PROJECT).join(document).join(name)
     }
 }
 

@@ -65,6 +65,16 @@ impl Launcher {
         Ok(Process { child, port: self.port, started: Instant::now() })
     }
 
+    /// Starts the service; whoever comes to that step is held while the file is there, which says that they have come.
+    pub(crate) fn start_held(&self, at: &CrashAt, file: &Path) -> Result<Process> {
+        let mut command = self.command(&["serve"])?;
+        command.env("SAVEGUARD_TORTURE_LIST_STEPS", &self.steps);
+        command.env("SAVEGUARD_TORTURE_HOLD_AT", format!("{}:{}", at.step, at.hit));
+        command.env("SAVEGUARD_TORTURE_HOLD_FILE", file);
+        let child = command.spawn().context("the service cannot be started")?;
+        Ok(Process { child, port: self.port, started: Instant::now() })
+    }
+
     /// Runs another command of the program on the same data and returns what it printed and its exit code.
     pub(crate) async fn run(&self, arguments: &[&str]) -> Result<(String, Option<i32>)> {
         let mut command = self.command(arguments)?;
