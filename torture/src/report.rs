@@ -123,8 +123,10 @@ impl Totals {
                 Flow::Documents => "",
                 Flow::Submissions => " --flow submissions",
             };
+            let cluster = setting.conditions.cluster.as_ref();
+            let cluster = cluster.map(|shape| format!(" {}", shape.as_arguments())).unwrap_or_default();
             tell(&format!(
-                "  seen again, with luck, by: torture{flow} --seed {}{} --only-round {}",
+                "  seen again, with luck, by: torture{flow}{cluster} --seed {}{} --only-round {}",
                 self.seed,
                 mutant.unwrap_or_default(),
                 setting.round

@@ -99,7 +99,7 @@ pub(crate) fn is_caught(world: &World) -> bool {
     world.setting.conditions.mutant.is_some() && !world.chronicle.violations().is_empty()
 }
 
-async fn prepare(world: &World) -> Result<()> {
+pub(crate) async fn prepare(world: &World) -> Result<()> {
     let prepared = async {
         world.host.set_up().await?;
         load::bring_documents(world).await
@@ -111,15 +111,15 @@ async fn prepare(world: &World) -> Result<()> {
 }
 
 /// Everybody who acts in a round.
-struct Stage {
+pub(crate) struct Stage {
     players: JoinSet<()>,
     around: JoinSet<Result<()>>,
-    watchers: JoinSet<()>,
-    seen: Arc<Seen>,
+    pub(crate) watchers: JoinSet<()>,
+    pub(crate) seen: Arc<Seen>,
 }
 
 impl Stage {
-    fn begin(world: &Arc<World>) -> Self {
+    pub(crate) fn begin(world: &Arc<World>) -> Self {
         let dice = Dice::of(world.setting.seed);
         let (mut players, mut around, mut watchers) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
         load::begin(world, &mut players);
@@ -132,7 +132,7 @@ impl Stage {
     }
 
     /// The curtain falls; everybody finishes.
-    async fn end(&mut self, world: &World) -> Result<()> {
+    pub(crate) async fn end(&mut self, world: &World) -> Result<()> {
         world.curtain.cancel();
         while let Some(ended) = self.around.join_next().await {
             ended??;
@@ -192,7 +192,7 @@ pub(crate) async fn restart_and_read(world: &Arc<World>) -> Result<Option<Ledger
     tokio::time::sleep(FIRST_ROUND).await;
     settling::rest(world).await;
     kill(world, process).await?;
-    Ledger::read(&world.data(), &world.setting.folder.join("copy")).await
+    Ledger::of(world).await
 }
 
 /// Recovery with nothing to do changes nothing.

@@ -46,7 +46,8 @@ mod torture {
 
 #[cfg(feature = "torture")]
 mod torture {
-    //! The torture build: the harness says in the environment where to crash and which guard to remove.
+    //! The torture build: the harness says in the environment where to crash, which guard to remove, and
+    //! where it says by how much the clock is wrong.
 
     use super::Guards;
     use anyhow::Context as _;
@@ -63,6 +64,7 @@ mod torture {
         steps::install(steps::Plan {
             crash_at: crash_at.transpose()?,
             list_in: variable("LIST_STEPS").map(Into::into),
+            clock_in: variable("CLOCK_IN").map(Into::into),
         });
         match variable("MUTANT") {
             None => Ok(Guards::ALL),
