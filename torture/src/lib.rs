@@ -6,11 +6,13 @@
 //! the service keeps is held against the understudy's journal ([`checking`]). A *run* is many rounds ([`run`]);
 //! [`submissions`] is the same for workbooks that become records. [`mutants`] removes one guard of the service after the other to prove that the harness would notice.
 //!
-//! Guarantees: nothing is taken on the service's word. Does not test several services at once.
+//! Guarantees: nothing is taken on the service's word. With several instances ([`cluster`]) they share a PostgreSQL and a
+//! Redis that fail, too.
 
 mod arguments;
 mod checking;
 mod chronicle;
+mod cluster;
 mod command;
 mod dice;
 mod killing;

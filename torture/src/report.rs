@@ -130,8 +130,10 @@ impl Totals {
             };
             let outage = setting.conditions.outage.map(|time| format!(" --outage {}", time.as_secs()));
             let outage = outage.unwrap_or_default();
+            let cluster = setting.conditions.cluster.as_ref();
+            let cluster = cluster.map(|shape| format!(" {}", shape.as_arguments())).unwrap_or_default();
             tell(&format!(
-                "  seen again, with luck, by: torture{flow}{vault}{outage} --seed {}{} --only-round {}",
+                "  seen again, with luck, by: torture{flow}{vault}{outage}{cluster} --seed {}{} --only-round {}",
                 self.seed,
                 mutant.unwrap_or_default(),
                 setting.round

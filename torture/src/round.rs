@@ -114,8 +114,8 @@ pub(crate) async fn prepare(world: &World) -> Result<()> {
 pub(crate) struct Stage {
     players: JoinSet<()>,
     around: JoinSet<Result<()>>,
-    watchers: JoinSet<()>,
-    seen: Arc<Seen>,
+    pub(crate) watchers: JoinSet<()>,
+    pub(crate) seen: Arc<Seen>,
 }
 
 impl Stage {
@@ -198,7 +198,7 @@ pub(crate) async fn restart_and_read(world: &Arc<World>) -> Result<Option<Ledger
     tokio::time::sleep(FIRST_ROUND).await;
     settling::rest(world).await;
     kill(world, process).await?;
-    Ledger::read(&world.data(), &world.setting.folder.join("copy")).await
+    Ledger::of(world).await
 }
 
 /// Recovery with nothing to do changes nothing.

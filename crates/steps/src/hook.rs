@@ -1,5 +1,5 @@
 //! The torture build's hook: ends the process at a chosen hit of a chosen step, or holds it there while the harness does something to
-//! the world around it, and lists the steps that were hit.
+//! the world around it, and lists the steps that were hit; and a clock that the harness steps.
 //!
 //! Guarantees: the process ends by `abort`, so nothing is flushed, closed or told: as with kill -9. Nobody is held for ever.
 
@@ -22,6 +22,8 @@ pub struct Plan {
     pub hold_at: Option<((String, u64), PathBuf)>,
     /// Append each step to this file when it is first hit, so that the harness learns which there are.
     pub list_in: Option<PathBuf>,
+    /// By how many milliseconds the clock is wrong, written in this file; it may change at any time.
+    pub clock_in: Option<PathBuf>,
 }
 
 static PLAN: OnceLock<Plan> = OnceLock::new();
@@ -30,6 +32,11 @@ static HITS: Mutex<BTreeMap<&'static str, u64>> = Mutex::new(BTreeMap::new());
 /// Installs the plan; the first one counts.
 pub fn install(plan: Plan) {
     let _ = PLAN.set(plan);
+}
+
+pub(crate) fn clock_offset_ms() -> i64 {
+    let file = PLAN.get().and_then(|plan| plan.clock_in.as_ref());
+    file.and_then(|file| std::fs::read_to_string(file).ok()?.trim().parse().ok()).unwrap_or(0)
 }
 
 pub(crate) fn reached(step: &'static str) {

@@ -71,16 +71,20 @@ impl Flushing {
     pub(crate) fn create_folders(self, folder: &Path) -> io::Result<()> {
         let missing: Vec<&Path> = folder.ancestors().take_while(|each| !each.exists()).collect();
         for each in missing.into_iter().rev() {
-            match fs::create_dir(each) {
-                Ok(()) => {}
-                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(cause) => return Err(cause),
-            }
+            create_folder(each)?;
             if let Some(above) = each.parent().filter(|above| !above.as_os_str().is_empty()) {
                 self.folder(above)?;
             }
         }
         Ok(())
+    }
+}
+
+/// Another instance may have made it at the same moment.
+fn create_folder(folder: &Path) -> io::Result<()> {
+    match fs::create_dir(folder) {
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
     }
 }
 
@@ -160,7 +164,7 @@ impl Disk {
         for byte in 0..=u8::MAX {
             let folder = self.blobs.join(format!("{byte:02x}"));
             if !folder.exists() {
-                fs::create_dir(&folder)?;
+                create_folder(&folder)?;
             }
         }
         self.flushing.folder(&self.blobs)

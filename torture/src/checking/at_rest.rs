@@ -329,7 +329,8 @@ impl Evidence {
         for delivery in self.facts.deliveries.values() {
             self.world.chronicle.count(&format!("callbacks of status {}", delivery.status), 1);
             let Some((at_ms, answer, _)) = &delivery.answered else { continue };
-            let took_ms = at_ms.saturating_sub(delivery.sent_ms);
+            let held_up_ms = self.world.held_up_ms(delivery.sent_ms, *at_ms);
+            let took_ms = at_ms.saturating_sub(delivery.sent_ms + held_up_ms);
             let timed_out = matches!(answer, Answer::Lost { why } if why == "timeout");
             if took_ms > budget_ms || timed_out {
                 let what = format!(

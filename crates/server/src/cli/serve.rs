@@ -46,7 +46,8 @@ mod torture {
 
 #[cfg(feature = "torture")]
 mod torture {
-    //! The torture build: the harness says in the environment where to crash and which guard to remove.
+    //! The torture build: the harness says in the environment where to crash, which guard to remove, and
+    //! where it says by how much the clock is wrong.
 
     use super::Guards;
     use anyhow::Context as _;
@@ -67,6 +68,7 @@ mod torture {
             crash_at: hit_of("CRASH_AT")?,
             hold_at: hit_of("HOLD_AT")?.zip(variable("HOLD_FILE").map(Into::into)),
             list_in: variable("LIST_STEPS").map(Into::into),
+            clock_in: variable("CLOCK_IN").map(Into::into),
         });
         match variable("MUTANT") {
             None => Ok(Guards::ALL),

@@ -51,6 +51,23 @@ async fn cleaning_the_vault_removes_half_written_blobs_and_keeps_whole_ones() {
     assert_eq!(vault.size_of(&spooled.digest).await.unwrap(), Some(5));
 }
 
+#[test]
+fn instances_that_start_at_once_share_an_empty_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = std::sync::Barrier::new(8);
+    let open = || {
+        all.wait();
+        LocalVault::open(folder.path(), &Guards::ALL).map(drop)
+    };
+
+    let opened: Vec<_> = std::thread::scope(|scope| {
+        let openings: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+        openings.into_iter().map(|opening| opening.join().unwrap()).collect()
+    });
+
+    assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+}
+
 #[tokio::test]
 async fn a_truncated_blob_is_written_again() {
     let folder = tempfile::tempdir().unwrap();
