@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{free_port, installing};
+use crate::free_port;
+use crate::installing::{self, Build};
 
 /// A bucket that is there.
 pub const BUCKET: &str = "saveguard";
@@ -39,6 +40,7 @@ pub struct S3Server {
     child: Option<Child>,
     port: u16,
     folder: Option<tempfile::TempDir>,
+    build: Build,
 }
 
 impl S3Server {
@@ -55,15 +57,24 @@ impl S3Server {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let port = line.trim().parse().expect("moto says its port");
-        Self { child: Some(child), port, folder: None }
+        Self { child: Some(child), port, folder: None, build: Build::Debug }
     }
 
     /// Starts s3s-fs in a new folder.
     pub fn on_disk() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::start_in(&std::env::temp_dir(), Build::Debug)
+    }
+
+    /// The same as fast as it can be, in a new folder below this one: for whoever measures.
+    pub fn fast_in(parent: &Path) -> Self {
+        Self::start_in(parent, Build::Release)
+    }
+
+    fn start_in(parent: &Path, build: Build) -> Self {
+        let folder = tempfile::tempdir_in(parent).unwrap();
         std::fs::create_dir(folder.path().join(BUCKET)).unwrap();
         let port = free_port();
-        let mut server = Self { child: None, port, folder: Some(folder) };
+        let mut server = Self { child: None, port, folder: Some(folder), build };
         server.start_again();
         server
     }
@@ -92,7 +103,7 @@ impl S3Server {
     /// Starts a server on disk again, on its folder and its port.
     pub fn start_again(&mut self) {
         let folder = self.folder.as_ref().expect("only what is on disk outlives a kill").path();
-        self.child = Some(start_on_disk(folder, self.port));
+        self.child = Some(start_on_disk(folder, self.port, self.build));
         await_port(self.port);
     }
 }
@@ -103,11 +114,11 @@ impl Drop for S3Server {
     }
 }
 
-fn start_on_disk(folder: &Path, port: u16) -> Child {
+fn start_on_disk(folder: &Path, port: u16, build: Build) -> Child {
     let port = port.to_string();
     Command::new("sh")
         .args(["-c", LEASH, "sh"])
-        .arg(installing::s3s_fs())
+        .arg(installing::s3s_fs(build))
         .args(["--host", "127.0.0.1", "--port", &port, "--access-key", ACCESS_KEY_ID])
         .args(["--secret-key", SECRET_ACCESS_KEY])
         .arg(folder)
