@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{free_port, installing};
+use crate::free_port;
+use crate::installing::{self, Build};
 
 /// A bucket that is there.
 pub const BUCKET: &str = "saveguard";
@@ -41,6 +42,7 @@ pub struct S3Server {
     folder: Option<PathBuf>,
     /// Goes with it.
     _temporary: Option<tempfile::TempDir>,
+    build: Build,
 }
 
 impl S3Server {
@@ -57,21 +59,34 @@ impl S3Server {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let port = line.trim().parse().expect("moto says its port");
-        Self { child: Some(child), port, folder: None, _temporary: None }
+        Self { child: Some(child), port, folder: None, _temporary: None, build: Build::Debug }
     }
 
     /// Starts s3s-fs in a new folder.
     pub fn on_disk() -> Self {
-        let temporary = tempfile::tempdir().unwrap();
-        let mut server = Self::on_disk_in(temporary.path(), free_port());
-        server._temporary = Some(temporary);
-        server
+        Self::start_below(&std::env::temp_dir(), Build::Debug)
+    }
+
+    /// The same as fast as it can be, in a new folder below this one: for whoever measures.
+    pub fn fast_in(parent: &Path) -> Self {
+        Self::start_below(parent, Build::Release)
     }
 
     /// Starts s3s-fs in a folder that stays, on a given port.
     pub fn on_disk_in(folder: &Path, port: u16) -> Self {
+        Self::start_in(folder, (port, Build::Debug))
+    }
+
+    fn start_below(parent: &Path, build: Build) -> Self {
+        let temporary = tempfile::tempdir_in(parent).unwrap();
+        let mut server = Self::start_in(temporary.path(), (free_port(), build));
+        server._temporary = Some(temporary);
+        server
+    }
+
+    fn start_in(folder: &Path, (port, build): (u16, Build)) -> Self {
         std::fs::create_dir_all(folder.join(BUCKET)).unwrap();
-        let mut server = Self { child: None, port, folder: Some(folder.to_owned()), _temporary: None };
+        let mut server = Self { child: None, port, folder: Some(folder.to_owned()), _temporary: None, build };
         server.start_again();
         server
     }
@@ -108,7 +123,7 @@ impl S3Server {
     /// Starts a server on disk again, on its folder and its port.
     pub fn start_again(&mut self) {
         let folder = self.folder.as_ref().expect("only what is on disk outlives a kill");
-        self.child = Some(start_on_disk(folder, self.port));
+        self.child = Some(start_on_disk(folder, self.port, self.build));
         await_port(self.port);
     }
 }
@@ -119,11 +134,11 @@ impl Drop for S3Server {
     }
 }
 
-fn start_on_disk(folder: &Path, port: u16) -> Child {
+fn start_on_disk(folder: &Path, port: u16, build: Build) -> Child {
     let port = port.to_string();
     Command::new("sh")
         .args(["-c", LEASH, "sh"])
-        .arg(installing::s3s_fs())
+        .arg(installing::s3s_fs(build))
         .args(["--host", "127.0.0.1", "--port", &port, "--access-key", ACCESS_KEY_ID])
         .args(["--secret-key", SECRET_ACCESS_KEY])
         .arg(folder)

@@ -3,6 +3,7 @@
 //! ```text
 //! vault/blobs/3f/3fd2…           the bytes
 //! vault/blobs/3f/3fd2…~{sidecar} an empty file whose name tells where they came from
+//! vault/damaged/3fd2…-{uuid}     what lay under the name of a blob and was not it
 //! vault/tmp/…                    being written
 //! ```
 //!
@@ -41,6 +42,7 @@ pub struct LocalVault {
 #[derive(Debug)]
 struct Disk {
     blobs: PathBuf,
+    damaged: PathBuf,
     temporary: PathBuf,
     flushing: Flushing,
 }
@@ -93,6 +95,7 @@ impl LocalVault {
     pub fn open(folder: &Path, guards: &Guards) -> Result<Self> {
         let disk = Disk {
             blobs: folder.join("blobs"),
+            damaged: folder.join("damaged"),
             temporary: folder.join("tmp"),
             flushing: Flushing::from_guards(guards),
         };
@@ -115,6 +118,11 @@ impl Vault for LocalVault {
     async fn put(&self, spooled: &Spooled, sidecar: &Sidecar) -> Result<()> {
         let (disk, spooled, word) = (Arc::clone(&self.disk), spooled.clone(), sidecar.to_word());
         run_blocking("store a blob", move || disk.put(&spooled, &word)).await
+    }
+
+    async fn mend(&self, spooled: &Spooled) -> Result<()> {
+        let (disk, spooled) = (Arc::clone(&self.disk), spooled.clone());
+        run_blocking("mend a blob", move || disk.mend(&spooled)).await
     }
 
     async fn open(&self, digest: &Digest, range: Option<Range<u64>>) -> Result<BlobReader> {
@@ -187,11 +195,16 @@ impl Disk {
 
     fn put(&self, spooled: &Spooled, sidecar: &str) -> io::Result<()> {
         let path = self.path_of(&spooled.digest);
-        if size_of(&path)? == Some(spooled.size_bytes) {
+        match size_of(&path)? {
             // Perhaps left by a process that ended before it could flush: make sure before anybody relies on it.
-            self.flushing.file(&File::open(&path)?)?;
-        } else {
-            self.write_blob(spooled, &path)?;
+            Some(size_bytes) if size_bytes == spooled.size_bytes => {
+                self.flushing.file(&File::open(&path)?)?;
+            }
+            Some(_) => {
+                self.keep_aside(&spooled.digest)?;
+                self.write_blob(spooled, &path)?;
+            }
+            None => self.write_blob(spooled, &path)?,
         }
         steps::reached("vault.blob-named");
         let sidecar = self.folder_of(&spooled.digest).join(format!("{}~{sidecar}", spooled.digest));
@@ -199,6 +212,24 @@ impl Disk {
         self.flushing.folder(&self.folder_of(&spooled.digest))?;
         steps::reached("vault.blob-durable");
         Ok(())
+    }
+
+    fn mend(&self, spooled: &Spooled) -> io::Result<()> {
+        self.keep_aside(&spooled.digest)?;
+        self.write_blob(spooled, &self.path_of(&spooled.digest))?;
+        self.flushing.folder(&self.folder_of(&spooled.digest))
+    }
+
+    /// What is not the blob gets a second name before it loses the first; on a disk that cannot link, a moment later.
+    fn keep_aside(&self, digest: &Digest) -> io::Result<()> {
+        self.flushing.create_folders(&self.damaged)?;
+        let (path, aside) =
+            (self.path_of(digest), self.damaged.join(format!("{digest}-{}", Uuid::new_v4().simple())));
+        match fs::hard_link(&path, &aside).or_else(|_| fs::rename(&path, &aside)) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
+            kept => kept?,
+        }
+        self.flushing.folder(&self.damaged)
     }
 
     /// The bytes first: should this be cut short, what is left is a name that says nothing.

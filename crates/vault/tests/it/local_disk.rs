@@ -132,3 +132,27 @@ async fn backups_are_only_ever_opened_by_their_own_name() {
         assert!(tree.open_backup(&place(), name).await.is_err(), "{name}");
     }
 }
+
+#[tokio::test]
+async fn what_is_not_the_blob_its_name_says_is_replaced_and_kept_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = LocalVault::open(folder.path(), &Guards::ALL).unwrap();
+    let spooled = Spool::hold(bytes::Bytes::from_static(b"whole"));
+    let sidecar = Sidecar::Saved { key: EditorKey::parse("k").unwrap(), status: 2 };
+    vault.put(&spooled, &sidecar).await.unwrap();
+    let file = folder.path().join("blobs").join(spooled.digest.short(2)).join(spooled.digest.to_string());
+
+    std::fs::write(&file, b"whale").unwrap();
+    vault.mend(&spooled).await.unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), b"whole");
+    std::fs::write(&file, b"who").unwrap();
+    vault.put(&spooled, &sidecar).await.unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), b"whole");
+
+    vault.clean().unwrap();
+    let aside = folder.path().join("damaged");
+    let mut kept: Vec<_> =
+        names(&aside).iter().map(|name| std::fs::read(aside.join(name)).unwrap()).collect();
+    kept.sort();
+    assert_eq!(kept, [b"whale".to_vec(), b"who".to_vec()], "nothing is thrown away");
+}
