@@ -60,6 +60,11 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// So many, with a Redis.
+    pub(crate) fn of(instances: usize) -> Self {
+        Self { instances, redis: RedisFate::On, settings: Vec::new() }
+    }
+
     /// What asks for it.
     pub(crate) fn as_arguments(&self) -> String {
         let redis = match self.redis {
@@ -160,7 +165,7 @@ impl Place<'_> {
             Some(signals) => Some(Wire::to(signals.port).await?),
             None => None,
         };
-        let mut settings: Vec<(String, OsString)> = [
+        let settings: Vec<(String, OsString)> = [
             ("SERVER_LISTEN", format!("127.0.0.1:{}", self.port)),
             ("SERVER_DATA", data.display().to_string()),
             ("LEDGER_ENGINE", "postgres".to_owned()),
@@ -175,7 +180,6 @@ impl Place<'_> {
         .chain(more.iter().cloned())
         .map(|(name, value)| (format!("SAVEGUARD_{name}"), value.into()))
         .collect();
-        settings.shrink_to_fit();
         Ok(Instance {
             port: self.port,
             host: Host::new(&format!("http://127.0.0.1:{}", self.port), now_ms)?,
