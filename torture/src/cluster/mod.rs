@@ -38,6 +38,9 @@ use wire::Wire;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Connections of one instance to PostgreSQL.
 const CONNECTIONS: &str = "8";
+/// Half of it is how long an answer may be on its way before its key counts as quiet (really 15 s). Instances and engines that are held
+/// up need more of it than one service that is only killed, whose rounds are a second apart.
+const ROUND_SECONDS: &str = "4";
 
 /// What happens to Redis in a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -171,6 +174,7 @@ impl Place<'_> {
             ("LEDGER_ENGINE", "postgres".to_owned()),
             ("LEDGER_URL", ledger.url(to_ledger.port)),
             ("LEDGER_CONNECTIONS_MAX", CONNECTIONS.to_owned()),
+            ("RECOVERING_INTERVAL_SECONDS", ROUND_SECONDS.to_owned()),
             // Where one service would have its own.
             ("VAULT_FOLDER", folder.join("data").display().to_string()),
             ("TORTURE_CLOCK_IN", clock.display().to_string()),
