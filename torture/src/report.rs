@@ -180,7 +180,9 @@ impl Totals {
             self.slowest_start.as_millis(),
             self.counts_in_words()
         )];
-        lines.push("kills at steps (died there / tried):".to_owned());
+        if !self.steps_known.is_empty() {
+            lines.push("kills at steps (died there / tried):".to_owned());
+        }
         for step in &self.steps_known {
             let (tried, died) = self.steps.get(step).copied().unwrap_or_default();
             let note = if self.steps_seen.contains(step) { "" } else { "  NEVER REACHED" };

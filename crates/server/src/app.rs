@@ -124,6 +124,7 @@ pub struct App {
     /// Wakes the recovery loop before its time.
     pub recovery_wanted: Notify,
     stopping: CancellationToken,
+    closing: CancellationToken,
 }
 
 /// The ports and sources an [`App`] is made of; tests put their own together.
@@ -397,6 +398,7 @@ impl App {
             started_at: parts.clock.now(),
             recovery_wanted: Notify::new(),
             stopping: CancellationToken::new(),
+            closing: CancellationToken::new(),
             config: parts.config,
             ledger: parts.ledger,
             turns: parts.turns,
@@ -418,17 +420,28 @@ impl App {
         self.clock.now()
     }
 
-    /// Whether new work is taken.
+    /// Whether a balancer may send new work.
     pub fn is_ready(&self) -> bool {
         !self.stopping.is_cancelled()
     }
 
-    /// From now on newcomers are told to come back later.
+    /// From now on no new work is asked for. What comes all the same is taken: balancers need a moment to notice.
     pub fn stop_being_ready(&self) {
         self.stopping.cancel();
     }
 
-    /// Waits until newcomers are told to come back later.
+    /// Whether whoever comes is served.
+    pub(crate) fn takes_newcomers(&self) -> bool {
+        !self.closing.is_cancelled()
+    }
+
+    /// From now on newcomers are told to come back later.
+    pub fn turn_newcomers_away(&self) {
+        self.stopping.cancel();
+        self.closing.cancel();
+    }
+
+    /// Waits until no new work is asked for.
     pub async fn stopped_being_ready(&self) {
         self.stopping.cancelled().await;
     }

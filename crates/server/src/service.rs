@@ -1,6 +1,7 @@
 //! The running service: put together, listening, recovering; and its orderly end.
 //!
-//! Guarantees: on stop, readiness goes off first, then newcomers are told to come back, then running and waiting saves
+//! Guarantees: on stop, readiness goes off first, and whoever comes before balancers notice is still served; then newcomers are told
+//! to come back, then running and waiting saves
 //! are finished within a bound and shown, then connections end. Being killed instead is safe too: every step is.
 
 use std::net::SocketAddr;
@@ -85,8 +86,10 @@ impl Service {
     pub async fn stop(self) -> usize {
         let stopping = &self.app.config.stopping;
         self.app.stop_being_ready();
-        tracing::info!("saveguard is stopping: newcomers are told to come back");
+        tracing::info!("saveguard is stopping: it is no longer ready");
         tokio::time::sleep(stopping.notice).await;
+        self.app.turn_newcomers_away();
+        tracing::info!("saveguard is stopping: newcomers are told to come back");
         let deadline = Instant::now() + stopping.drain;
         let mut left = 0;
         for lanes in [&self.app.arrivals, &self.app.saves] {

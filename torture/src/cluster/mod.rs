@@ -38,6 +38,9 @@ use wire::Wire;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Connections of one instance to PostgreSQL.
 const CONNECTIONS: &str = "8";
+/// Half of it is how long an answer may be on its way before its key counts as quiet (really 15 s). Instances and engines that are held
+/// up need more of it than one service that is only killed, whose rounds are a second apart.
+const ROUND_SECONDS: &str = "4";
 
 /// What happens to Redis in a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -60,6 +63,11 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// So many, with a Redis.
+    pub(crate) fn of(instances: usize) -> Self {
+        Self { instances, redis: RedisFate::On, settings: Vec::new() }
+    }
+
     /// What asks for it.
     pub(crate) fn as_arguments(&self) -> String {
         let redis = match self.redis {
@@ -160,12 +168,13 @@ impl Place<'_> {
             Some(signals) => Some(Wire::to(signals.port).await?),
             None => None,
         };
-        let mut settings: Vec<(String, OsString)> = [
+        let settings: Vec<(String, OsString)> = [
             ("SERVER_LISTEN", format!("127.0.0.1:{}", self.port)),
             ("SERVER_DATA", data.display().to_string()),
             ("LEDGER_ENGINE", "postgres".to_owned()),
             ("LEDGER_URL", ledger.url(to_ledger.port)),
             ("LEDGER_CONNECTIONS_MAX", CONNECTIONS.to_owned()),
+            ("RECOVERING_INTERVAL_SECONDS", ROUND_SECONDS.to_owned()),
             // Where one service would have its own.
             ("VAULT_FOLDER", folder.join("data").display().to_string()),
             ("TORTURE_CLOCK_IN", clock.display().to_string()),
@@ -175,7 +184,6 @@ impl Place<'_> {
         .chain(more.iter().cloned())
         .map(|(name, value)| (format!("SAVEGUARD_{name}"), value.into()))
         .collect();
-        settings.shrink_to_fit();
         Ok(Instance {
             port: self.port,
             host: Host::new(&format!("http://127.0.0.1:{}", self.port), now_ms)?,

@@ -32,14 +32,16 @@ const PAUSE_MS: std::ops::Range<u64> = 0..800;
 
 /// Restarts all instances so many times.
 pub(crate) async fn run(plan: &Plan, times: u64) -> Result<Totals> {
+    // Nobody is killed at a step.
+    let plan = Plan { all_steps: Arc::default(), ..plan.clone() };
     let plan = plan.under(|conditions| {
         conditions.weather = Weather::Mild;
         if let Some(shape) = &mut conditions.cluster {
             shape.settings.push(("STOPPING_NOTICE_MS", NOTICE_MS.to_owned()));
         }
     });
-    let report = play(Arc::new(World::new(run::setting(&plan, 0)?).await?), times).await?;
     let mut totals = Totals::new(&plan);
+    let report = play(Arc::new(World::new(run::setting(&plan, 0)?).await?), times).await?;
     totals.add(&report);
     run::clean_up(&plan, &report);
     Ok(totals)

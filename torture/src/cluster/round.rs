@@ -39,9 +39,7 @@ pub(crate) async fn play(setting: Setting, mut lives: Vec<Life>) -> Result<Repor
     let mut report = Report::begin(&world);
     let stop = CancellationToken::new();
     let mut around = JoinSet::new();
-    if world.setting.conditions.weather == Weather::Rough {
-        around.spawn(troubles::make(Arc::clone(&world), dice.part("troubles", 0), stop.clone()));
-    }
+    around.spawn(troubles::make(Arc::clone(&world), dice.part("troubles", 0), stop.clone()));
     tokio::time::sleep(Duration::from_millis(300)).await;
     let (lives, mut living) = (Lives::new(lives), JoinSet::new());
     for (number, process) in processes.drain(..).enumerate() {

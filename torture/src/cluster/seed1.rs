@@ -25,6 +25,7 @@ use crate::dice::Dice;
 use crate::report::{Totals, tell};
 use crate::round::{self, Report};
 use crate::run::{self, Plan};
+use crate::settling;
 use crate::watching::parse_label;
 use crate::world::{DOCUMENT_SERVER_SECRET, Host, Mode, NoAnswer, Paper, World};
 
@@ -44,9 +45,13 @@ const TELL_EVERY: u64 = 1000;
 /// Runs it so many times.
 pub(crate) async fn run(plan: &Plan, times: u64) -> Result<Totals> {
     let files = Arc::new(Files::serve().await?);
+    // Nobody is killed at a step.
+    let plan = Plan { all_steps: Arc::default(), ..plan.clone() };
     let plan = plan.under(|conditions| {
         if let Some(shape) = &mut conditions.cluster {
             shape.settings.push(("DOCUMENT_SERVER_INTERNAL_URL", files.url.clone()));
+            // Nothing is late here but a busy machine.
+            shape.settings.push(("SAVING_ANSWER_ZERO_SECONDS", "180".to_owned()));
         }
     });
     let world = Arc::new(World::new(run::setting(&plan, 0)?).await?);
@@ -54,7 +59,7 @@ pub(crate) async fn run(plan: &Plan, times: u64) -> Result<Totals> {
     if let Err(refused) = world.host.set_up().await {
         bail!("the service does not take the first project: {refused:?}");
     }
-    let report = Report::begin(&world);
+    let (report, mut totals) = (Report::begin(&world), Totals::new(&plan));
     let done = Arc::new(AtomicU64::new(0));
     let mut players = JoinSet::new();
     for lane in 0..SIDE_BY_SIDE {
@@ -66,9 +71,9 @@ pub(crate) async fn run(plan: &Plan, times: u64) -> Result<Totals> {
     while let Some(ended) = players.join_next().await {
         ended??;
     }
+    settling::rest(&world).await;
     fleet::kill_all(processes).await?;
     check_end(&world).await?;
-    let mut totals = Totals::new(&plan);
     let report = report.end();
     totals.add(&report);
     run::clean_up(&plan, &report);
@@ -172,6 +177,12 @@ impl Player {
                 self.world.chronicle.count("callbacks that had to be repeated", u64::from(attempt > 0));
                 return;
             }
+            let why = match &answer {
+                Err(NoAnswer::Refused(status, _)) => status.to_string(),
+                Err(NoAnswer::Down) => "the connection was closed".to_owned(),
+                Ok(said) => said.to_string(),
+            };
+            self.world.chronicle.count(&format!("status {} was not answered 0: {why}", claims["status"]), 1);
             tokio::time::sleep(REPEAT_AFTER).await;
         }
         let what = format!("a callback of status {} was never answered 0: {answer:?}", claims["status"]);

@@ -164,14 +164,14 @@ pub fn openapi() -> OpenApi {
     complete(api().split_for_parts().1)
 }
 
-/// While stopping, newcomers come back later; what runs is finished.
+/// At the end newcomers come back later; what runs is finished.
 async fn turn_newcomers_away(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     // Whoever waits for the drain looks at the lanes and sessions.
     let is_always_answered = matches!(
         request.uri().path(),
         "/healthz" | "/readyz" | "/metrics" | "/api/v1/operations/lanes" | "/api/v1/operations/sessions"
     );
-    if app.is_ready() || is_always_answered {
+    if app.takes_newcomers() || is_always_answered {
         next.run(request).await
     } else {
         Problem::unavailable("The service is stopping.").into_response()

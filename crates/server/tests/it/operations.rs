@@ -24,9 +24,25 @@ async fn health_and_readiness_answer_without_a_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn newcomers_are_served_until_balancers_have_noticed_that_the_service_stops() {
+    let stage = Stage::start().await;
+    stage.docx("12345").await;
+    let session = stage.edit("12345", "ann").await;
+    session.write("Last words.").await.unwrap();
+
+    stage.app().stop_being_ready();
+
+    let response = stage.request(Method::GET, "/api/v1/companies").send().await.unwrap();
+    assert_eq!(response.status().as_u16(), 200);
+    session.close().await.unwrap();
+    stage.wait_for_head("12345", "2").await;
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn newcomers_are_told_to_come_back_while_the_service_stops() {
     let stage = Stage::start().await;
-    stage.app().stop_being_ready();
+    stage.app().turn_newcomers_away();
 
     let response = stage.request(Method::GET, "/api/v1/companies").send().await.unwrap();
 
