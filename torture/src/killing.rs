@@ -237,10 +237,10 @@ mod tests {
         let (mut service, mut storage) = (BTreeSet::new(), BTreeSet::new());
         for life in lives {
             match life.end {
-                End::AtStep(at) => drop(service.insert(at.step)),
-                End::StorageAtStep(at) => drop(storage.insert(at.step)),
-                End::After(_) => {}
-            }
+                End::AtStep(at) => service.insert(at.step),
+                End::StorageAtStep(at) => storage.insert(at.step),
+                End::After(_) => false,
+            };
         }
         // One life of a round is left alone for long instead.
         assert!(

@@ -75,3 +75,28 @@ fn hold(file: &Path) {
         std::thread::sleep(LOOK_AGAIN);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_comes_to_the_step_is_held_until_the_file_is_gone() {
+        let file = std::env::temp_dir().join(format!("saveguard-held-{}", std::process::id()));
+        let hold_at = Some((("a.step".to_owned(), 2), file.clone()));
+        install(Plan { hold_at, ..Plan::default() });
+
+        reached("a.step");
+        assert!(!file.exists(), "the first hit is not meant");
+        let held = std::thread::spawn(|| reached("a.step"));
+        while !file.exists() {
+            std::thread::yield_now();
+        }
+        assert!(!held.is_finished());
+        std::fs::remove_file(&file).unwrap();
+        held.join().unwrap();
+
+        reached("a.step");
+        assert!(!file.exists(), "neither is the third");
+    }
+}
