@@ -160,7 +160,8 @@ pub fn rule_on_collecting(server: ServerKnowledge, quiet: Quiet) -> CollectRulin
     }
 }
 
-/// The newest callback of a key that brought a file, whatever became of that file.
+/// The newest callback of a key that brought a file, whatever became of that file. One that names an earlier change than a callback
+/// before it was overtaken on its way: it is older than that one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastBrought {
     /// Its place in the order of arrival.

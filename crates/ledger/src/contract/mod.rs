@@ -112,6 +112,7 @@ macro_rules! contract_tests {
             a_forgotten_file_is_left_alone_when_a_save_came_meanwhile,
             a_forgotten_file_is_left_alone_while_a_save_of_its_key_is_stored,
             a_session_that_went_on_from_its_forgotten_file_is_told_by_its_saves,
+            a_checkpoint_that_was_overtaken_by_the_final_save_does_not_count_as_newer,
             a_damaged_forgotten_file_is_quarantined_once,
             the_bytes_of_a_forgotten_file_are_kept_once_and_nothing_else_changes,
         ]);

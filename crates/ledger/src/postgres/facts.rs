@@ -67,7 +67,11 @@ pub(super) async fn bytes_kept_before(step: &Step, key: &EditorKey, digest: &Dig
 
 /// The newest callback of a key that brought a file. A forgotten file came without a link.
 pub(super) async fn last_brought(step: &Step, key: &EditorKey) -> Result<Option<LastBrought>> {
-    let query = "SELECT number, callback FROM inbox WHERE key = $1 AND url_path IS NOT NULL ORDER BY number DESC LIMIT 1";
+    let query =
+        "SELECT number, callback FROM inbox AS brought WHERE key = $1 AND url_path IS NOT NULL AND NOT EXISTS
+        (SELECT 1 FROM inbox AS before WHERE before.key = brought.key AND before.url_path IS NOT NULL
+         AND before.number < brought.number AND before.last_save_ms > brought.last_save_ms)
+        ORDER BY number DESC LIMIT 1";
     let Some(row) = step.query_optional(query, &[&key.as_str()]).await? else { return Ok(None) };
     let callback = callback_text::read(&get::<String>(&row, "callback")?)?;
     Ok(Some(LastBrought { number: get(&row, "number")?, has_history: callback.session_start.is_some() }))

@@ -62,7 +62,10 @@ pub(super) fn bytes_kept_before(connection: &Connection, key: &EditorKey, digest
 pub(super) fn last_brought(connection: &Connection, key: &EditorKey) -> Result<Option<LastBrought>> {
     let found = connection
         .prepare_cached(
-            "SELECT number, callback FROM inbox WHERE key = ?1 AND url_path IS NOT NULL ORDER BY number DESC LIMIT 1",
+            "SELECT number, callback FROM inbox AS brought WHERE key = ?1 AND url_path IS NOT NULL AND NOT EXISTS
+             (SELECT 1 FROM inbox AS before WHERE before.key = brought.key AND before.url_path IS NOT NULL
+              AND before.number < brought.number AND before.last_save_ms > brought.last_save_ms)
+             ORDER BY number DESC LIMIT 1",
         )?
         .query_row([key.as_str()], |row| Ok((get(row, "number")?, row.get::<_, String>("callback")?)));
     let Some((number, text)) = optional(found)? else { return Ok(None) };
