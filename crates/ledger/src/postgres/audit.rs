@@ -24,6 +24,8 @@ use crate::{LedgerError, Result};
 const HEADS_MAX: i64 = 500;
 /// Companies that are anchored in one step.
 const COMPANIES_MAX: i64 = 50;
+
+/// Appends to the chain of a document.
 pub(super) async fn append(step: &Step, act: &Act<'_>) -> Result<()> {
     let query = "SELECT audit_sequence, audit_hash, company FROM documents WHERE id = $1 FOR NO KEY UPDATE";
     let row = step.query_one(query, &[&act.document.as_str()]).await?;
@@ -33,7 +35,16 @@ pub(super) async fn append(step: &Step, act: &Act<'_>) -> Result<()> {
     let mut entry = entry_of(act.document.to_string(), end.0 + 1, (act.actor, act.at), what);
     outcome.clone_into(&mut entry.outcome);
     let hash = hash_of(&end.1, &entry);
-    // The entry and the new end of its chain are one statement: one way to the server and back.
+    tokio::try_join!(
+        biased;
+        write_and_move_end(step, &entry, (&hash, &company)),
+        outbox::announce(step, &entry, (&act.details, &company, &hash)),
+    )
+    .map(drop)
+}
+
+/// The entry and the new end of its chain are one statement.
+async fn write_and_move_end(step: &Step, entry: &Entry, (hash, company): (&Digest, &str)) -> Result<()> {
     step.query_one(
         "WITH written AS (
            INSERT INTO audit (chain, sequence, at_ms, actor, came_from, action, outcome, details, hash, company)
@@ -48,12 +59,12 @@ pub(super) async fn append(step: &Step, act: &Act<'_>) -> Result<()> {
             &entry.action,
             &entry.outcome,
             &entry.details,
-            &Stored(hash),
+            &Stored(*hash),
             &company,
         ],
     )
-    .await?;
-    outbox::announce(step, &entry, (&act.details, &company, &hash)).await
+    .await
+    .map(drop)
 }
 
 fn end_of(row: &Row) -> Result<(u64, Digest)> {

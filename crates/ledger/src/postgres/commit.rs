@@ -25,11 +25,16 @@ use crate::{LedgerError, Result};
 
 /// Commits a save: order guard, version or kept copy, head, key, answer, audit.
 pub(super) async fn commit_save(step: &Step, save: &PreparedSave) -> Result<Committed> {
-    locks::callback(step, save.number).await?;
-    let row = inbox::load(step, save.number).await?;
-    let is_answered = save.kind == SaveKind::Final
-        && key_after_final(save.someone_waits) == KeyAfterFinal::Retire
-        && !still_needed(step, save.number, save.at).await?.is_any();
+    let is_final = save.kind == SaveKind::Final;
+    let retires = is_final && key_after_final(save.someone_waits) == KeyAfterFinal::Retire;
+    let is_guarded = is_final && step.shared.guards.order_guard;
+    let ((), row, is_answered, overtakes) = tokio::try_join!(
+        biased;
+        locks::callback(step, save.number),
+        inbox::load(step, save.number),
+        async { Ok::<_, LedgerError>(retires && !still_needed(step, save.number, save.at).await?.is_any()) },
+        async { Ok::<_, LedgerError>(is_guarded && is_overtaking(step, save.number, save.at).await?) },
+    )?;
     if let Some(end) = row.end {
         // Another process was faster, and perhaps nobody waited there; here somebody is about to hear 0.
         if is_answered {
@@ -38,27 +43,26 @@ pub(super) async fn commit_save(step: &Step, save: &PreparedSave) -> Result<Comm
         return Ok(end);
     }
     let document = row.document.clone().ok_or_else(|| LedgerError::not_found("the document of an orphan"))?;
-    if save.kind == SaveKind::Final
-        && step.shared.guards.order_guard
-        && is_overtaking(step, save.number, save.at).await?
-    {
+    if overtakes {
         return Ok(not_now(&document));
     }
-    contents::name_blob(step, &save.blob, save.at).await?;
     let incoming = IncomingSave { kind: save.kind, mark: mark_of(&row, &save.blob) };
-
-    let mut key = facts::of_key(step, &row.callback.key, &save.blob.digest).await?;
+    let ((), changes, mut key, (_, head)) = tokio::try_join!(
+        biased;
+        contents::name_blob(step, &save.blob, save.at),
+        named_changes(step, save),
+        facts::of_key(step, &row.callback.key, &save.blob.digest),
+        facts::of_head(step, &document, &row.callback.key),
+    )?;
     if let Some(forgotten) = &save.opened_on {
         key.opened_on = facts::came_as(step, &row.callback.key, forgotten).await?;
     }
-    let (_, head) = facts::of_head(step, &document, &row.callback.key).await?;
     let ruling = rule_on_save(&step.shared.guards, &key, &head, &incoming);
     let compared = compare(&save.policy, (&head, ruling), &save.blob);
     let origin = match save.kind {
         SaveKind::Final => Origin::Save,
         SaveKind::Checkpoint => Origin::ForceSave,
     };
-    let changes = named_changes(step, save).await?;
     let placing = Placing {
         document: &document,
         callback: &row.callback,
@@ -72,25 +76,38 @@ pub(super) async fn commit_save(step: &Step, save: &PreparedSave) -> Result<Comm
         contents::perhaps_unneeded(step, &[changes.digest], save.at).await?;
     }
 
-    if becomes_newest(&step.shared.guards, &key, &incoming) {
-        keys::note_newest(step, &row.callback.key, &incoming, save.at).await?;
-    }
     if let Some(form) = &save.form {
         let form = NewForm { document: &document, inbox: save.number, blob: form, at: save.at };
         contents::add_form(step, &form).await?;
     }
-    if is_answered {
-        keys::settle(step, &row.callback.key, "final save answered", save.at).await?;
-    }
-    let answered_at = is_answered.then_some(save.at);
-    inbox::finish(
-        step,
-        save.number,
-        outcome_of(compared.ruling),
-        &End { committed: &committed, at: save.at, answered_at },
-    )
-    .await?;
+    let is_newest = becomes_newest(&step.shared.guards, &key, &incoming);
+    let newest = is_newest.then_some(&incoming);
+    let end = End { committed: &committed, at: save.at, answered_at: is_answered.then_some(save.at) };
+    conclude(step, &row, newest, (outcome_of(compared.ruling), &end)).await?;
     Ok(committed)
+}
+
+/// What a key and its callback remember of a save: whether it is the newest, how it ended, and whether the key is done with.
+async fn conclude(
+    step: &Step,
+    row: &InboxRow,
+    newest: Option<&IncomingSave>,
+    (outcome, end): (&str, &End<'_>),
+) -> Result<()> {
+    let key = &row.callback.key;
+    let noting = async {
+        match newest {
+            Some(save) => keys::note_newest(step, key, save, end.at).await,
+            None => Ok(()),
+        }
+    };
+    let settling = async {
+        match end.answered_at {
+            Some(at) => keys::settle(step, key, "final save answered", at).await,
+            None => Ok(()),
+        }
+    };
+    tokio::try_join!(biased; noting, inbox::finish(step, row.number, outcome, end), settling).map(drop)
 }
 
 /// The record of changes, if rows may name it. A save never fails for it.
@@ -142,17 +159,29 @@ pub(super) async fn place(
         Ruling::FileBeside => (Some(next_checkpoint_on_base(step, placing).await?), None),
         Ruling::KeepAside(reason) => (None, Some(keep(step, placing, Keeping::Conflict(reason), at).await?)),
     };
-    let moves_head = matches!(ruling, Ruling::NewVersion | Ruling::NewCheckpoint);
-    if let Some(label) = label {
-        add(step, placing, label, &When { at, is_filed_beside: !moves_head }).await?;
-        if moves_head {
-            contents::move_head(step, placing.document, label, at).await?;
-        }
-    }
     let details = placing.details(ruling, (label, kept));
     let actor = placing.actor();
-    append(step, &Act { document: placing.document, at, actor, action: "save-committed", details }).await?;
+    let act = Act { document: placing.document, at, actor, action: "save-committed", details };
+    tokio::try_join!(biased; add_if_placed(step, placing, (ruling, label), at), append(step, &act))?;
     Ok(placing.committed(ruling, (label, kept)))
+}
+
+async fn add_if_placed(
+    step: &Step,
+    placing: &Placing<'_>,
+    (ruling, label): (Ruling, Option<Label>),
+    at: Timestamp,
+) -> Result<()> {
+    let Some(label) = label else { return Ok(()) };
+    let moves_head = matches!(ruling, Ruling::NewVersion | Ruling::NewCheckpoint);
+    let when = When { at, is_filed_beside: !moves_head };
+    let moving = async {
+        if !moves_head {
+            return Ok(());
+        }
+        contents::move_head(step, placing.document, label, at).await
+    };
+    tokio::try_join!(biased; add(step, placing, label, &when), moving).map(drop)
 }
 
 struct When {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use model::{Digest, DocumentId, EditorKey, InboxNumber, Label};
 
 use super::rows::{Stored, asked, extent_text, get, label, ms, optional_ms, text};
-use super::step::Step;
+use super::step::{Step, Values};
 pub(super) use crate::adapting::adding::{NewContent, NewKept};
 use crate::documents::BlobFacts;
 use crate::{LedgerError, Result};
@@ -14,16 +14,15 @@ use crate::{LedgerError, Result};
 ///
 /// The blob is locked with it, also if nothing changes: whoever wants to remove it looks again after we are done.
 pub(super) async fn name_blob(step: &Step, blob: &BlobFacts, at: Timestamp) -> Result<()> {
-    step.execute(
-        "INSERT INTO blobs AS b (digest, size_bytes, named_ms) VALUES ($1, $2, $3)
+    let insert = "INSERT INTO blobs AS b (digest, size_bytes, named_ms) VALUES ($1, $2, $3)
          ON CONFLICT (digest) DO UPDATE SET state = 'present', removed_ms = NULL, unneeded_ms = NULL
          WHERE (b.state <> 'present' OR b.unneeded_ms IS NOT NULL)
-         AND NOT (b.state = 'deleting' AND b.removed_ms IS NULL) AND b.removals = $4 AND b.size_bytes = $2",
-        &[&Stored(blob.digest), &Stored(blob.size_bytes), &ms(at), &asked(blob.removals)],
-    )
-    .await?;
+         AND NOT (b.state = 'deleting' AND b.removed_ms IS NULL) AND b.removals = $4 AND b.size_bytes = $2";
     let query = "SELECT state = 'deleting' AND removed_ms IS NULL AS is_going, removals, size_bytes FROM blobs WHERE digest = $1";
-    let row = step.query_one(query, &[&Stored(blob.digest)]).await?;
+    let (digest, size) = (Stored(blob.digest), Stored(blob.size_bytes));
+    let (at, removals) = (ms(at), asked(blob.removals));
+    let (inserted, asked): (Values<'_>, Values<'_>) = (&[&digest, &size, &at, &removals], &[&digest]);
+    let (_, row) = tokio::try_join!(biased; step.execute(insert, inserted), step.query_one(query, asked))?;
     if get::<bool>(&row, "is_going")? || get::<u64>(&row, "removals")? != blob.removals {
         return Err(LedgerError::BlobGoing);
     }
@@ -45,6 +44,7 @@ pub(super) async fn perhaps_unneeded(step: &Step, digests: &[Digest], at: Timest
     .map(drop)
 }
 
+/// Adds a version or checkpoint. Whoever adds a version moves the head to it, too.
 pub(super) async fn add_content(step: &Step, new: &NewContent<'_>) -> Result<()> {
     step.execute(
         "INSERT INTO contents (document, version, checkpoint, origin, digest, file_type, flags, author_id,
@@ -74,21 +74,17 @@ pub(super) async fn add_content(step: &Step, new: &NewContent<'_>) -> Result<()>
             &new.changes.map(|changes| Stored(changes.size_bytes)),
         ],
     )
-    .await?;
-    if new.label.is_version() {
-        let update = "UPDATE documents SET last_version = $2 WHERE id = $1";
-        step.execute(update, &[&new.document.as_str(), &Stored(new.label.version)]).await?;
-    }
-    Ok(())
+    .await
+    .map(drop)
 }
 
-/// Points the document at a content that was just added; the published tree owes it from now on.
+/// Points the document at a content that was just added, and counts it if it is a version; the published tree owes it from now on.
 pub(super) async fn move_head(step: &Step, document: &DocumentId, label: Label, at: Timestamp) -> Result<()> {
     step.execute(
         "UPDATE documents SET (head_version, head_checkpoint, head_digest, head_key) =
            (SELECT version, checkpoint, digest, key FROM contents
             WHERE document = $1 AND version = $2 AND checkpoint = $3),
-         head_moved_ms = $4, owes_since_ms = coalesce(owes_since_ms, $4) WHERE id = $1",
+         last_version = greatest(last_version, $2), head_moved_ms = $4, owes_since_ms = coalesce(owes_since_ms, $4) WHERE id = $1",
         &[&document.as_str(), &Stored(label.version), &Stored(label.checkpoint), &ms(at)],
     )
     .await

@@ -17,33 +17,55 @@ use crate::{LedgerError, Result, callback_text};
 
 /// Recognises a repeat, or writes the callback down.
 pub(super) async fn receive(step: &Step, arrival: &Arrival) -> Result<Receipt> {
-    let document = match &arrival.document {
-        Some(document) if locks::document(step, document).await? => Some(document),
-        _ => {
-            locks::name(step, arrival.callback.key.as_str()).await?;
-            None
-        }
+    let (repeat, document) = match &arrival.document {
+        Some(document) => locked_with_document(step, arrival, document).await?,
+        None => (locked_by_name(step, arrival).await?, None),
     };
-    if step.shared.guards.inbox
-        && let Some(known) = find_repeat(step, arrival).await?
-    {
+    if let Some(known) = repeat {
         note_repeat(step, known.number, arrival).await?;
         return Ok(known);
     }
-    let document = match document {
-        Some(document) if keys::is_known_document(step, document).await? => Some(document.clone()),
-        _ => None,
-    };
     let number = write_down(step, arrival, document.as_ref()).await?;
     if let Some(document) = &document {
-        keys::adopt_if_unknown(step, document, &arrival.callback.key, arrival.at).await?;
-        keys::count_received_save(step, &arrival.callback, number, arrival.at).await?;
+        tokio::try_join!(
+            biased;
+            keys::adopt_if_unknown(step, document, &arrival.callback.key, arrival.at),
+            keys::count_received_save(step, &arrival.callback, number, arrival.at),
+        )?;
     }
     Ok(Receipt { number, standing: ReceiptStanding::New, document })
 }
 
+/// The callback this one repeats, and its document if that is not gone: what is true behind the document's lock.
+async fn locked_with_document(
+    step: &Step,
+    arrival: &Arrival,
+    document: &DocumentId,
+) -> Result<(Option<Receipt>, Option<DocumentId>)> {
+    let (is_there, repeat, is_known) = tokio::try_join!(
+        biased;
+        locks::document(step, document),
+        find_repeat(step, arrival),
+        keys::is_known_document(step, document),
+    )?;
+    if !is_there {
+        return Ok((locked_by_name(step, arrival).await?, None));
+    }
+    Ok((repeat, is_known.then(|| document.clone())))
+}
+
+/// The same for a callback without a document, behind a lock of its key.
+async fn locked_by_name(step: &Step, arrival: &Arrival) -> Result<Option<Receipt>> {
+    let key = arrival.callback.key.as_str();
+    let ((), repeat) = tokio::try_join!(biased; locks::name(step, key), find_repeat(step, arrival))?;
+    Ok(repeat)
+}
+
 /// The identity of a save: key, status and the path of its link; for a checkpoint also the time of its last change.
 async fn find_repeat(step: &Step, arrival: &Arrival) -> Result<Option<Receipt>> {
+    if !step.shared.guards.inbox {
+        return Ok(None);
+    }
     let callback = &arrival.callback;
     let oldest = arrival.at.checked_sub(arrival.identity_window).unwrap_or(Timestamp::MIN);
     let found = step

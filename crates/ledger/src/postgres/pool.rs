@@ -2,8 +2,8 @@
 //!
 //! Guarantees: at most [`Options::connections`] are open; nothing waits without a bound, neither here (for a connection, for an
 //! answer to the call for one) nor there (`lock_timeout`, `statement_timeout`). `synchronous_commit` is on, whatever the
-//! server's default: a step that returned survives a power cut. Does not do: `PgBouncer` in transaction mode, which would
-//! take the settings and the prepared statements away between two steps.
+//! server's default: a step that returned survives a power cut. A server that only reads (a standby) is not used. Does not
+//! do: `PgBouncer` in transaction mode, which would take the settings and the prepared statements away between two steps.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
@@ -15,6 +15,7 @@ use model::{Environment, Guards};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use tokio_postgres::NoTls;
+use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::errors::unavailable;
@@ -102,6 +103,8 @@ fn config(options: &Options) -> Result<tokio_postgres::Config> {
     );
     config.options(ours.trim());
     config.application_name("saveguard");
+    // Of several hosts only the one that takes changes will do. A standby would show what was true some time ago.
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(options.connect_max);
     }

@@ -8,18 +8,27 @@
 //! step.end(done).await
 //! ```
 //!
+//! Statements that do not need each other's answers are asked for together, with `tokio::try_join!(biased; …)`: they are sent in the
+//! order in which they stand there, the server does one after the other, and all answers come in one round trip.
+//!
 //! Guarantees: [`Step::end`] commits what went well and undoes everything else; a step whose future is dropped on the way is
 //! undone, because its connection is closed. A statement that failed dooms its step: it cannot be committed by accident. If
 //! the connection breaks while the commit is on its way, the server is asked on another one whether it happened: what is
-//! reported as not done was not done. Does not do: repeat a step. Only beginning is repeated, because nothing was done yet.
+//! reported as done was done, and what is reported as not done was not done, unless the server itself went down in that
+//! very moment. Then nobody can tell, and it is reported as not done: every step may be repeated. Does not do: repeat a step.
+//! Only beginning is repeated, because nothing was done yet.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::task::Poll;
+use std::time::{Duration, SystemTime};
 
 use deadpool_postgres::{Object, Pool};
+use tokio::sync::{Mutex, MutexGuard};
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Row, SimpleQueryMessage};
 
 use super::Shared;
 use super::errors::{no_connection, unavailable};
@@ -45,13 +54,43 @@ pub(super) enum Purpose {
     Glance,
 }
 
+/// The number of a transaction, and in which life of the server it was given: after a crash numbers are given again.
+const MARK: &str = "SELECT pg_current_xact_id()::text AS number, pg_postmaster_start_time() AS started,
+                    pg_stat_get_bgwriter_stat_reset_time() AS recovered";
+/// What became of a number, and in which life of the server that is said.
+const FATE: &str = "SELECT pg_xact_status($1::text::xid8) AS fate, pg_postmaster_start_time() AS started,
+                    pg_stat_get_bgwriter_stat_reset_time() AS recovered";
+
+/// A life of the server: since when it runs, and since when it counts what it does. It begins to count anew when it had to
+/// recover, also if only one of its processes died and the rest was begun again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Life {
+    started: SystemTime,
+    recovered: Option<SystemTime>,
+}
+
+impl Life {
+    fn of(row: &Row) -> std::result::Result<Self, tokio_postgres::Error> {
+        Ok(Self { started: row.try_get("started")?, recovered: row.try_get("recovered")? })
+    }
+}
+
+/// By which a transaction can be asked about.
+#[derive(Debug)]
+struct Mark {
+    number: String,
+    life: Life,
+}
+
 /// A transaction on a connection of its own.
 pub(super) struct Step {
     /// Gone when it is given back.
     connection: Option<Object>,
     purpose: Purpose,
-    /// The server's number for it, if it writes.
-    transaction: Option<String>,
+    /// What it is known by, if it writes.
+    mark: Option<Mark>,
+    /// Whose statement is sent next.
+    sending: Mutex<()>,
     is_doomed: AtomicBool,
     pool: Pool,
     pub(super) shared: Arc<Shared>,
@@ -65,7 +104,8 @@ impl Step {
             let mut step = Self {
                 connection: Some(connection),
                 purpose,
-                transaction: None,
+                mark: None,
+                sending: Mutex::new(()),
                 is_doomed: AtomicBool::new(false),
                 pool: pool.clone(),
                 shared: Arc::clone(shared),
@@ -86,11 +126,12 @@ impl Step {
                 connection.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
             }
             Purpose::Write => {
-                let told = connection.simple_query("BEGIN; SELECT pg_current_xact_id()").await?;
-                self.transaction = told.iter().find_map(|message| match message {
-                    SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-                    _ => None,
-                });
+                let mark = connection.prepare_cached(MARK).await?;
+                let (begun, told) =
+                    tokio::join!(biased; connection.batch_execute("BEGIN"), connection.query_one(&mark, &[]));
+                begun?;
+                let told = told?;
+                self.mark = Some(Mark { number: told.try_get("number")?, life: Life::of(&told)? });
                 Ok(())
             }
         }
@@ -104,8 +145,9 @@ impl Step {
     pub(super) async fn query(&self, text: &str, values: Values<'_>) -> Result<Vec<Row>> {
         let connection = self.connection()?;
         let rows = async {
+            let first = self.sending.lock().await;
             let statement = connection.prepare_cached(text).await?;
-            connection.query(&statement, values).await
+            sent(first, connection.query(&statement, values)).await
         };
         self.dooming(rows.await)
     }
@@ -130,8 +172,9 @@ impl Step {
     pub(super) async fn execute(&self, text: &str, values: Values<'_>) -> Result<u64> {
         let connection = self.connection()?;
         let changed = async {
+            let first = self.sending.lock().await;
             let statement = connection.prepare_cached(text).await?;
-            connection.execute(&statement, values).await
+            sent(first, connection.execute(&statement, values)).await
         };
         self.dooming(changed.await)
     }
@@ -179,34 +222,48 @@ impl Step {
 
     /// The connection broke while the commit was on its way: perhaps it arrived.
     async fn fate(&self, cause: tokio_postgres::Error) -> Result<()> {
-        let Some(transaction) = &self.transaction else { return Err(cause.into()) };
+        let Some(mark) = &self.mark else { return Err(cause.into()) };
         for _ in 0..FATE_ATTEMPTS {
-            match self.ask_for_fate(transaction).await {
-                Ok(Some(fate)) if fate == "committed" => return Ok(()),
-                Ok(Some(fate)) if fate == "in progress" => {}
-                // Aborted, or too old to be known, or of a future that a failover took away.
-                Ok(_) => return Err(cause.into()),
+            match self.ask_for_fate(mark).await {
+                Ok(Fate::Committed) => return Ok(()),
+                Ok(Fate::Undone) => return Err(cause.into()),
+                Ok(Fate::OfAnotherLife) => {
+                    tracing::warn!(
+                        "the ledger's server went down while a step was committed; it counts as not done"
+                    );
+                    return Err(cause.into());
+                }
+                Ok(Fate::Open) => {}
                 Err(asking) => tracing::debug!(error = %asking, "the fate of a commit is not known yet"),
             }
             // waits on purpose: the server may be starting again.
             tokio::time::sleep(FATE_INTERVAL).await;
         }
-        tracing::error!(transaction, "it could not be told whether a step of the ledger happened");
+        tracing::error!(
+            transaction = mark.number,
+            "it could not be told whether a step of the ledger happened"
+        );
         Err(cause.into())
     }
 
-    async fn ask_for_fate(&self, transaction: &str) -> Result<Option<String>> {
+    async fn ask_for_fate(&self, mark: &Mark) -> Result<Fate> {
         let connection = self.pool.get().await.map_err(no_connection)?;
-        let query = "SELECT pg_xact_status($1::text::xid8)";
-        let asked = connection.query_one(query, &[&transaction]).await;
-        match asked {
-            Ok(row) => Ok(row.try_get(0)?),
+        let row = match connection.query_one(FATE, &[&mark.number]).await {
+            Ok(row) => row,
             // The server that answers never heard of such a transaction.
             Err(cause) if cause.code() == Some(&tokio_postgres::error::SqlState::INVALID_PARAMETER_VALUE) => {
-                Ok(None)
+                return Ok(Fate::OfAnotherLife);
             }
-            Err(cause) => Err(cause.into()),
+            Err(cause) => return Err(cause.into()),
+        };
+        if Life::of(&row)? != mark.life {
+            return Ok(Fate::OfAnotherLife);
         }
+        Ok(match row.try_get::<_, Option<&str>>("fate")? {
+            Some("committed") => Fate::Committed,
+            Some("in progress") => Fate::Open,
+            _ => Fate::Undone,
+        })
     }
 
     async fn undo(&mut self) -> Result<()> {
@@ -226,6 +283,26 @@ impl Step {
     }
 }
 
+/// What became of a commit whose answer was not heard.
+enum Fate {
+    Committed,
+    Undone,
+    Open,
+    /// The server went down meanwhile, or another took its place: the number may be somebody else's by now.
+    OfAnotherLife,
+}
+
+/// Work that is sent when it is first polled: the next may be sent then, before this one's answer is there.
+async fn sent<T>(first: MutexGuard<'_, ()>, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    let begun = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
+    drop(first);
+    match begun {
+        Poll::Ready(done) => done,
+        Poll::Pending => work.await,
+    }
+}
+
 /// Whether a commit that failed so may have happened: the connection broke, or the server was on its way down.
 fn may_have_arrived(cause: &tokio_postgres::Error) -> bool {
     cause.code().is_none_or(|code| code.code().starts_with("57P") || code.code().starts_with("08"))
@@ -239,5 +316,101 @@ impl Drop for Step {
             // In the middle of a transaction: nobody may get this connection again.
             drop(Object::take(connection));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::PostgresLedger;
+    use super::super::throwaway::{Database, Server};
+    use crate::Result;
+
+    async fn note(ledger: &PostgresLedger, what: &str) -> Result<()> {
+        let step = ledger.write().await?;
+        let insert = "INSERT INTO webhook_events (event, target) VALUES ($1, 'x')";
+        let done = step.execute(insert, &[&what]).await.map(drop);
+        step.end(done).await
+    }
+
+    /// A step is about to be committed when the server goes down. After that it gives the numbers of transactions it lost again.
+    async fn is_lost_and_said_to_be(database: &Database, disaster: impl AsyncFnOnce(&str)) {
+        let ledger = database.ledger().await.unwrap();
+        note(&ledger, "before").await.unwrap();
+        let lost = ledger.write().await.unwrap();
+        lost.execute("INSERT INTO webhook_events (event, target) VALUES ('lost', 'x')", &[]).await.unwrap();
+        let process = lost.query_one("SELECT pg_backend_pid()::text", &[]).await.unwrap();
+
+        disaster(process.get(0)).await;
+        for number in 0..20 {
+            while note(&ledger, &format!("after {number}")).await.is_err() {
+                // waits on purpose: the server begins again.
+                tokio::time::sleep(Duration::from_millis(25)).await;
+            }
+        }
+        let ended = lost.end(Ok(())).await;
+
+        let step = ledger.glance().await.unwrap();
+        let is_there = step.exists("SELECT 1 FROM webhook_events WHERE event = 'lost'", &[]).await.unwrap();
+        assert_eq!((ended.is_ok(), is_there), (false, false));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_commit_that_a_crash_took_is_not_taken_for_another_that_got_its_number() {
+        let server = Server::durable().await.unwrap();
+        let database = server.database().await.unwrap();
+
+        is_lost_and_said_to_be(&database, async |_| {
+            tokio::task::spawn_blocking(move || server.restart()).await.unwrap().unwrap();
+        })
+        .await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_commit_that_was_lost_with_one_process_of_the_server_is_not_taken_for_another() {
+        let database = Server::durable().await.unwrap().database().await.unwrap();
+
+        is_lost_and_said_to_be(&database, async |process| {
+            assert!(std::process::Command::new("kill").args(["-9", process]).status().unwrap().success());
+        })
+        .await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn statements_that_are_asked_together_are_done_in_their_order() {
+        let database = Server::shared().await.unwrap().database().await.unwrap();
+        let ledger = database.ledger().await.unwrap();
+        let step = ledger.write().await.unwrap();
+        let count = "SELECT count(*) FROM webhook_events WHERE target = 'x'";
+        // Known to the connection already, so it could be sent before the other, which is not.
+        step.query_one(count, &[]).await.unwrap();
+
+        let told = async {
+            tokio::try_join!(
+                biased;
+                step.execute("INSERT INTO webhook_events (event, target) VALUES ('one', 'x')", &[]),
+                step.query_one(count, &[]),
+                step.execute("INSERT INTO webhook_events (event, target) VALUES ('two', 'x'), ('three', 'x')", &[]),
+                step.query_one(count, &[]),
+            )
+        };
+        let (one, first, two, second) = told.await.unwrap();
+
+        let counts = (first.get::<_, i64>(0), second.get::<_, i64>(0));
+        assert_eq!(((one, two), counts), ((1, 2), (1, 3)));
+        let refused = async {
+            tokio::try_join!(
+                biased;
+                step.execute("SELECT pg_sleep(0), 1 / (count(*) - 3) FROM webhook_events WHERE target = 'x'", &[]),
+                step.query_one(count, &[]),
+            )
+        };
+        let refused = refused.await.unwrap_err();
+        assert!(
+            format!("{refused:?}").contains("division by zero"),
+            "the first failure is told: {refused:?}"
+        );
+        assert!(step.end(Ok(())).await.is_err(), "and nothing of it is committed");
     }
 }

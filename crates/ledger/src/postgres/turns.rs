@@ -34,22 +34,29 @@ const END_SILENT: &str = "
 
 /// Turns between instances.
 pub struct PostgresTurns {
+    holder: Arc<Holder>,
+    heartbeat: JoinHandle<()>,
+}
+
+/// The connection that holds our turns, and what they are.
+struct Holder {
     pool: Pool,
     /// The locks of one connection can be taken by it more than once: this keeps us from doing so.
     here: LocalTurns,
-    connection: Arc<Mutex<Option<Arc<ClientWrapper>>>>,
-    heartbeat: JoinHandle<()>,
+    connection: Mutex<Option<Arc<ClientWrapper>>>,
 }
 
 impl PostgresTurns {
     /// Begins to say something now and then. Call it inside a runtime.
     pub fn open(options: &Options) -> Result<Self> {
         let pool = pool::open(&Options { connections: 1, ..options.clone() })?;
-        let connection = Arc::new(Mutex::new(None));
-        let heartbeat = tokio::spawn(be_heard(Arc::clone(&connection)));
-        Ok(Self { pool, here: LocalTurns::default(), connection, heartbeat })
+        let holder = Arc::new(Holder { pool, here: LocalTurns::default(), connection: Mutex::new(None) });
+        let heartbeat = tokio::spawn(be_heard(Arc::clone(&holder)));
+        Ok(Self { holder, heartbeat })
     }
+}
 
+impl Holder {
     /// The connection that holds our turns, made if there is none.
     async fn connection(&self) -> Result<Arc<ClientWrapper>> {
         let mut held = self.connection.lock().await;
@@ -83,6 +90,21 @@ impl PostgresTurns {
         tracing::warn!("an instance that said nothing for a while lost its turns");
         Ok(try_lock(&connection, number).await?.then_some(connection))
     }
+
+    /// Asks for a turn that is noted as ours here.
+    async fn take(self: Arc<Self>, work: String) -> Result<Option<Turn>> {
+        let number = number_of(&work);
+        match self.lock(number).await {
+            Ok(Some(connection)) => {
+                let here = self.here.clone();
+                Ok(Some(Turn::ending(move || end(here, work, (connection, number)))))
+            }
+            other => {
+                self.here.forget(&work);
+                other.map(|_| None)
+            }
+        }
+    }
 }
 
 impl Drop for PostgresTurns {
@@ -94,21 +116,15 @@ impl Drop for PostgresTurns {
 #[async_trait]
 impl Turns for PostgresTurns {
     async fn take(&self, work: &str) -> Result<Option<Turn>> {
-        if !self.here.note(work) {
+        if !self.holder.here.note(work) {
             return Ok(None);
         }
-        let number = number_of(work);
-        let asked = tokio::time::timeout(ASK_WITHIN, self.lock(number)).await;
-        let asked = asked.unwrap_or(Err(LedgerError::Busy));
-        match asked {
-            Ok(Some(connection)) => {
-                let (here, work) = (self.here.clone(), work.to_owned());
-                Ok(Some(Turn::ending(move || end(here, work, (connection, number)))))
-            }
-            other => {
-                self.here.forget(work);
-                other.map(|_| None)
-            }
+        // A task of its own: should whoever asks go away, or not wait any longer, a turn that is given all the same is dropped
+        // with the task, and so given back.
+        let asking = tokio::spawn(Arc::clone(&self.holder).take(work.to_owned()));
+        match tokio::time::timeout(ASK_WITHIN, asking).await {
+            Ok(asked) => asked.map_err(unavailable)?,
+            Err(_) => Err(LedgerError::Busy),
         }
     }
 }
@@ -129,14 +145,18 @@ fn end(here: LocalTurns, work: String, (connection, number): (Arc<ClientWrapper>
 }
 
 /// Says something every second, so that others know that the holder lives.
-async fn be_heard(connection: Arc<Mutex<Option<Arc<ClientWrapper>>>>) {
+async fn be_heard(holder: Arc<Holder>) {
     loop {
-        let held = connection.lock().await.clone();
+        let held = holder.connection.lock().await.clone();
         if let Some(held) = held
             && !matches!(tokio::time::timeout(ASK_WITHIN, held.batch_execute("SELECT 1")).await, Ok(Ok(())))
         {
             tracing::warn!("the connection that holds our turns is gone; they are taken anew");
-            *connection.lock().await = None;
+            let mut now = holder.connection.lock().await;
+            // Another may have been made meanwhile, and it must be heard of.
+            if now.as_ref().is_some_and(|now| Arc::ptr_eq(now, &held)) {
+                *now = None;
+            }
         }
         // waits on purpose: this is a heartbeat
         tokio::time::sleep(HEARTBEAT).await;
@@ -160,7 +180,7 @@ impl PostgresTurns {
 
     /// Whether turns can be asked for.
     pub async fn probe(&self) -> Result<()> {
-        let connection = self.connection().await?;
+        let connection = self.holder.connection().await?;
         connection.batch_execute("SELECT 1").await.map_err(unavailable)
     }
 }

@@ -1,7 +1,9 @@
 //! The schema on PostgreSQL: migrated once, by whoever comes first.
 
+use std::sync::Arc;
+
 use ledger::LedgerError;
-use ledger::contract::environment;
+use ledger::contract::{Desk, environment};
 use ledger::postgres::throwaway::Server;
 use ledger::postgres::{Options, PostgresLedger};
 
@@ -48,4 +50,33 @@ async fn what_was_written_is_never_changed_or_removed() {
         let LedgerError::Unavailable { cause } = refused else { panic!("{refused:?}") };
         assert!(cause.to_string().contains("append-only"), "{cause}");
     }
+}
+
+/// A rolling upgrade: the newer program has migrated, the older one still runs, with statements prepared before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_runs_goes_on_while_a_newer_one_adds_to_every_table() {
+    let database = Server::shared().await.unwrap().database().await.unwrap();
+    let desk = Desk::new(Arc::new(database.ledger().await.unwrap())).await;
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    desk.save(&key, 6, b"before").await;
+    desk.expect_consistent().await;
+
+    let newer = "DO $$ DECLARE it text; BEGIN
+        FOR it IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'migrations' LOOP
+            EXECUTE format('ALTER TABLE %I ADD COLUMN of_the_future BIGINT NOT NULL DEFAULT 7', it);
+        END LOOP;
+        INSERT INTO migrations (number, name) VALUES (999, 'of the future');
+        END $$";
+    database.execute(newer).await.unwrap();
+
+    desk.save(&key, 6, b"meanwhile").await;
+    desk.save(&key, 2, b"after").await;
+    desk.expect_head(&document.id, "2", b"after").await;
+    assert_eq!(desk.labels(&document.id).await, ["2", "1.2", "1.1", "1"]);
+    let next = desk.document("67890").await;
+    let key = desk.key(&next.id).await;
+    desk.save(&key, 2, b"next").await;
+    desk.expect_head(&next.id, "2", b"next").await;
+    desk.expect_consistent().await;
 }

@@ -68,3 +68,20 @@ async fn a_silent_holder_loses_its_turn_and_one_that_is_heard_keeps_it() {
 
     assert!(other.take("save 8").await.unwrap().is_none());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_nobody_waited_for_is_given_back() {
+    let database = database().await;
+    let (one, two) = (instance(&database), instance(&database));
+    // From then on the question is sent when it is first asked.
+    drop(until_given(&one, "save 6").await);
+
+    for round in 0..20 {
+        let work = format!("save {}", 7 + round);
+        let hung_up = tokio::time::timeout(Duration::ZERO, one.take(&work)).await;
+        drop(hung_up);
+
+        drop(until_given(&two, &work).await);
+        drop(until_given(&one, &work).await);
+    }
+}
