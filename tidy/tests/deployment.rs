@@ -1,7 +1,8 @@
 //! The files in `ops/` that deploy Saveguard: they name settings that exist, and whoever reads them takes them.
 //!
-//! Does not do: build the container or apply the manifests; there is no engine for either here. That the values are right and that
-//! the example of nginx carries saves is tested with the server.
+//! Does not do: build the container or apply the manifests; there is no engine for either here. Look at values, or send a save through
+//! the example of nginx.
+#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,6 @@ use model::Guards;
 
 use crate::arguments::Flow;
 use crate::chronicle::Class;
-use crate::cluster::Shape;
 use crate::report::{Totals, print, tell};
 use crate::run::{Plan, run};
 use crate::world::{DiskKind, Weather};
@@ -17,9 +16,6 @@ const KILLS_MAX: u64 = 200;
 /// What CI plays.
 const SHORT_KILLS: u64 = 25;
 const SHORT_POWER_LOSS_KILLS: u64 = 10;
-const SHORT_INSTANCES: usize = 3;
-const SHORT_INSTANCE_KILLS: u64 = 6;
-const SHORT_DOCUMENTS: usize = 3;
 const SHORT_MUTANTS: [&str; 3] = ["no-order-guard", "answer-before-commit", "no-collector"];
 const SHORT_SUBMISSION_KILLS: u64 = 11;
 const SHORT_SUBMISSION_MUTANTS: [&str; 2] = ["head-moves-first", "readers-see-unfinished"];
@@ -67,13 +63,6 @@ pub(crate) async fn run_short(plan: &Plan) -> Result<ExitCode> {
     let folder = plan.folder.join("power-loss");
     let power_loss = Plan { kills: SHORT_POWER_LOSS_KILLS, folder, ..power_loss };
     table.play("(all guards, power loss)", power_loss).await?;
-    let instances = mild.under(|conditions| {
-        conditions.documents = SHORT_DOCUMENTS;
-        conditions.cluster = Some(Shape::of(SHORT_INSTANCES));
-    });
-    let folder = plan.folder.join("instances");
-    let instances = Plan { kills: SHORT_INSTANCE_KILLS, folder, ..instances };
-    table.play("(all guards, three instances)", instances).await?;
     for mutant in SHORT_MUTANTS {
         table.play(mutant, of_mutant(plan, mutant)).await?;
     }

@@ -22,7 +22,7 @@ pub enum Mode {
     CutRequestsAfter(u64),
     /// After so many pieces from the server, in all, the next one is cut off, and nothing passes any more.
     CutRepliesAfter(u64),
-    /// After so many pieces from the server, in all, the next one is kept back and its client told that the server failed, once.
+    /// After so many replies of the server, in all, the next one is kept back and its client told that the server failed, once.
     DenyReplyAfter(u64),
     /// So many bytes a second pass from a client.
     SlowRequests(u64),
@@ -146,10 +146,10 @@ impl Shared {
         std::thread::spawn(move || replies.pass((server, client), Self::may_answer));
     }
 
-    fn pass(&self, (mut from, mut to): (TcpStream, TcpStream), allowed: fn(&Self, usize) -> Passing) {
+    fn pass(&self, (mut from, mut to): (TcpStream, TcpStream), allowed: fn(&Self, &[u8]) -> Passing) {
         let mut buffer = vec![0; 64 * 1024];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
-            let passing = allowed(self, count);
+            let passing = allowed(self, &buffer[..count]);
             let bytes = match passing {
                 Passing::All => &buffer[..count],
                 Passing::Only(count) => &buffer[..count],
@@ -167,9 +167,10 @@ impl Shared {
         let _ = from.shutdown(Shutdown::Both);
     }
 
-    /// What may pass of so many bytes of a request.
+    /// What may pass of a piece of a request.
     #[allow(clippy::disallowed_methods, reason = "a slow line takes time")]
-    fn may_send(&self, count: usize) -> Passing {
+    fn may_send(&self, piece: &[u8]) -> Passing {
+        let count = piece.len();
         let before = self.request_bytes.fetch_add(count as u64, Ordering::SeqCst);
         let mode = *self.mode();
         match mode {
@@ -184,10 +185,15 @@ impl Shared {
         }
     }
 
-    /// What may pass of so many bytes of an answer.
-    fn may_answer(&self, _count: usize) -> Passing {
+    /// What may pass of a piece of an answer.
+    fn may_answer(&self, piece: &[u8]) -> Passing {
+        let mode = *self.mode();
+        // Told instead of a body, it would be taken for the body.
+        if matches!(mode, Mode::DenyReplyAfter(_)) && !piece.starts_with(b"HTTP/") {
+            return Passing::All;
+        }
         let before = self.replies.fetch_add(1, Ordering::SeqCst);
-        match *self.mode() {
+        match mode {
             Mode::CutRepliesAfter(limit) if before >= limit => Passing::Only(0),
             Mode::DenyReplyAfter(limit) if before == limit => Passing::Instead(FAILED),
             _ => Passing::All,

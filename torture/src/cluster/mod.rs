@@ -63,11 +63,6 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// So many, with a Redis.
-    pub(crate) fn of(instances: usize) -> Self {
-        Self { instances, redis: RedisFate::On, settings: Vec::new() }
-    }
-
     /// What asks for it.
     pub(crate) fn as_arguments(&self) -> String {
         let redis = match self.redis {
