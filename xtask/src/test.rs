@@ -1,18 +1,51 @@
 //! `cargo xtask test`: every check and every test, in the order that fails fastest.
 
+use anyhow::bail;
+
 use crate::packages;
 use crate::shell::{self, exists};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Only what is quick: no lints, no torture.
+    /// Only what is quick: no lints, no torture, nothing twice.
     #[arg(long)]
     quick: bool,
+    /// Instead of everything: the whole-server tests on one instance with PostgreSQL, Redis and SFTP, or on three of them behind a
+    /// balancer.
+    #[arg(long, value_name = "ENGINES")]
+    engines: Option<Engines>,
+    /// With `--engines`: only tests whose name contains one of these.
+    #[arg(requires = "engines")]
+    names: Vec<String>,
 }
+
+/// What the whole-server tests stand on; `embedded` is what they stand on otherwise.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Engines {
+    Postgres,
+    Cluster,
+}
+
+impl Engines {
+    /// The profile in `.config/nextest.toml`, and the value of `ENGINES_OF_TESTS`.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::Cluster => "cluster",
+        }
+    }
+}
+
+/// What runs once more on three instances each time: the save path, changes past the editors and submissions. All of it would take
+/// longer than everything else together.
+const ON_A_CLUSTER: &str = "test(/^(saving|sequences|changing|together|submitting)::/)";
 
 /// Runs everything.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     packages::ensure()?;
+    if let Some(engines) = arguments.engines {
+        return run_on(engines, "all()", &arguments.names);
+    }
     if !arguments.quick {
         shell::run("cargo", &["fmt", "--all", "--check"])?;
         shell::run("cargo", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
@@ -26,7 +59,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         shell::run("cargo", &["test", "--quiet", "--workspace", "--no-fail-fast"])?;
     }
     if !arguments.quick {
+        run_on(Engines::Cluster, ON_A_CLUSTER, &[])?;
         shell::run("cargo", &["run", "--quiet", "--package", "torture", "--", "--short"])?;
     }
     Ok(())
+}
+
+/// The whole-server tests on other engines, narrowed by an expression or by names. Which are left out, and why, is said in the profile.
+fn run_on(engines: Engines, expression: &str, names: &[String]) -> anyhow::Result<()> {
+    if !exists("cargo-nextest") {
+        bail!("`--engines` needs cargo-nextest, whose profiles say which tests are left out");
+    }
+    // The package is chosen among all: chosen by `-p` it would be built with other features, and anew.
+    let expression = format!("package(saveguard) and binary(it) and {expression}");
+    let mut arguments = vec!["nextest", "run", "--workspace", "--no-fail-fast", "--profile", engines.name()];
+    arguments.extend(["-E", expression.as_str()]);
+    arguments.extend(names.iter().map(String::as_str));
+    shell::run_with("cargo", &arguments, &[("ENGINES_OF_TESTS", engines.name())])
 }

@@ -33,6 +33,7 @@ mod joining;
 mod many_instances;
 mod matrix;
 mod metrics;
+mod moving_ledger;
 mod operations;
 mod organisation_matrix;
 mod preserving;
