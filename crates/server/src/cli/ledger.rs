@@ -2,6 +2,7 @@
 //! wrong (as it was before), 2 if nothing was copied. Begin again: exit 0, or 2 if it was not done.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use clap::{Args, Subcommand, ValueEnum};
@@ -86,7 +87,7 @@ async fn run_copy(config: Config, copy: &CopyTo) -> anyhow::Result<ExitCode> {
     let copied = copy_ledger(&config, &bar).await;
     bar.finish();
     let copied = copied.with_context(|| format!("nothing was copied into {place}"))?;
-    let app = App::inspecting(config).await.context("the copy cannot be opened")?;
+    let app = Arc::new(App::inspecting(config).await.context("the copy cannot be opened")?);
     let report = verify(&app, ReadData::No, &bar).await.context("the copy could not be verified")?;
     bar.finish();
     let is_clean = report.findings.is_empty();

@@ -12,11 +12,22 @@ use crate::support::{SECRET, Stage, config};
 
 /// Runs `saveguard` with the settings of a configuration, as an operator would on the same machine.
 pub(crate) fn saveguard(config: &saveguard::config::Config, arguments: &[&str]) -> Output {
+    saveguard_with(config, &[], arguments)
+}
+
+/// The same with more settings.
+pub(crate) fn saveguard_with(
+    config: &saveguard::config::Config,
+    more: &[(&'static str, String)],
+    arguments: &[&str],
+) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_saveguard"));
     command.env_clear().args(arguments);
     let own = variables(config);
     command.envs(own.into_iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)));
-    command.env("SAVEGUARD_SAVING_FETCH_SPREAD_MS", "100").output().unwrap()
+    command.env("SAVEGUARD_SAVING_FETCH_SPREAD_MS", "100");
+    command.envs(more.iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)));
+    command.output().unwrap()
 }
 
 async fn saveguard_beside(config: &saveguard::config::Config, arguments: &'static [&'static str]) -> Output {
@@ -28,6 +39,15 @@ pub(crate) fn json(output: &Output) -> Value {
     let text = String::from_utf8_lossy(&output.stdout);
     serde_json::from_str(text.trim())
         .unwrap_or_else(|_| panic!("stdout: {text}\nstderr: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+pub(crate) fn files_below(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files_below(&path)) } else { found.push(path) }
+    }
+    found
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -78,7 +78,7 @@ impl Cluster {
     }
 }
 
-fn borrowed(changes: &[(&'static str, String)]) -> Vec<(&'static str, &str)> {
+fn borrowed<'a>(changes: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
     changes.iter().map(|(name, value)| (*name, value.as_str())).collect()
 }
 
