@@ -74,7 +74,11 @@ fn life(dice: &mut Dice, (flow, steps): (Flow, &[String]), (number, calm_at): (u
         let step = steps[usize::try_from(turn % count).unwrap_or(0)].clone();
         let crash_at = CrashAt { step, hit: 1 + turn / count % HITS };
         // Every step has both in turn.
-        if (turn + turn / count) % 2 == 0 { End::AtStep(crash_at) } else { End::StorageAtStep(crash_at) }
+        if (turn + turn / count).is_multiple_of(2) {
+            End::AtStep(crash_at)
+        } else {
+            End::StorageAtStep(crash_at)
+        }
     } else {
         let spans = match flow {
             Flow::Documents => [(3, 0..150), (4, 150..700), (2, 700..1600)],

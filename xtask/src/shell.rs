@@ -7,6 +7,11 @@ use anyhow::{Context as _, bail};
 
 /// Runs a program in the workspace's root; its failure is ours.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
+    run_with(program, arguments, &[])
+}
+
+/// The same, with variables.
+pub(crate) fn run_with(program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<()> {
     let shown = format!("{program} {}", arguments.join(" "));
     eprintln!("\n── {shown}");
     let began = Instant::now();
@@ -15,6 +20,7 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> anyhow::Result<()> {
         .current_dir(root())
         // A panic says its place in one line; the runtime's forty lines would hide it.
         .env("RUST_BACKTRACE", "0")
+        .envs(variables.iter().copied())
         .status()
         .with_context(|| format!("`{program}` cannot be started"))?;
     if !status.success() {

@@ -22,6 +22,7 @@ pub mod faulty;
 pub mod history;
 pub mod keys;
 pub mod logs;
+pub mod moving;
 pub mod operations;
 pub mod outbox;
 pub mod postgres;

@@ -27,7 +27,7 @@ use vault::{Spool, Tree, Vault, VaultError, s3, sftp};
 use crate::arrived::Arrived;
 use crate::callers::HostKeys;
 use crate::clock::{Clock, Random, SystemClock, SystemRandom};
-use crate::config::{Config, Engine, StoreKind, Stores};
+use crate::config::{Config, Engine, Postgres, StoreKind, Stores};
 use crate::draining::Drains;
 use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
@@ -229,26 +229,30 @@ type OpenLedger = (Arc<dyn Ledger>, Arc<dyn Turns>);
 
 /// The ledger, at the newest number of its schema.
 async fn open_ledger(config: &Config, guards: Guards) -> Result<OpenLedger, LedgerError> {
-    let on_trouble = || telemetry::storage_failed("ledger");
-    let environment = config.server.environment.clone();
     match &config.ledger {
-        Engine::Sqlite => {
-            let options = Options { guards, on_trouble, ..Options::new(environment) };
-            let ledger = SqliteLedger::open(&config.server.data.join(LEDGER), &options)?;
-            Ok((Arc::new(ledger), Arc::new(LocalTurns::default())))
-        }
+        Engine::Sqlite => Ok((Arc::new(open_embedded(config, guards)?), Arc::new(LocalTurns::default()))),
         Engine::Postgres(settings) => {
-            let options = postgres::Options {
-                ca_file: settings.ca_file.clone(),
-                connections: settings.connections_max,
-                wait_max: settings.wait_max,
-                guards,
-                on_trouble,
-                ..postgres::Options::new(environment, &settings.url)
-            };
+            let options = options_of(config, settings, guards);
             let ledger = PostgresLedger::open(&options).await?;
             Ok((Arc::new(ledger), Arc::new(PostgresTurns::open(&options)?)))
         }
+    }
+}
+
+fn open_embedded(config: &Config, guards: Guards) -> Result<SqliteLedger, LedgerError> {
+    let on_trouble = || telemetry::storage_failed("ledger");
+    let options = Options { guards, on_trouble, ..Options::new(config.server.environment.clone()) };
+    SqliteLedger::open(&config.server.data.join(LEDGER), &options)
+}
+
+fn options_of(config: &Config, settings: &Postgres, guards: Guards) -> postgres::Options {
+    postgres::Options {
+        ca_file: settings.ca_file.clone(),
+        connections: settings.connections_max,
+        wait_max: settings.wait_max,
+        guards,
+        on_trouble: || telemetry::storage_failed("ledger"),
+        ..postgres::Options::new(config.server.environment.clone(), &settings.url)
     }
 }
 
@@ -281,6 +285,29 @@ impl App {
     /// Whether a service ever ran on this configuration's data folder. A database is brought up to date when it is opened.
     pub fn has_data(config: &Config) -> bool {
         config.ledger.is_shared() || Self::has_data_in(&config.server.data)
+    }
+
+    /// Whether there is an embedded ledger in this configuration's data folder, whatever is used now.
+    pub(crate) fn has_embedded_data(config: &Config) -> bool {
+        Self::has_data_in(&config.server.data)
+    }
+
+    /// The embedded ledger of the data folder and the database the configuration names, both at the newest number, for the one process
+    /// that copies from the first into the second.
+    pub(crate) async fn both_ledgers(
+        config: &Config,
+    ) -> Result<(FolderLock, SqliteLedger, PostgresLedger), StartError> {
+        let lock = FolderLock::take(&config.server.data)?;
+        let place = Engine::Sqlite.place();
+        let embedded =
+            open_embedded(config, Guards::ALL).map_err(|cause| StartError::Ledger { place, cause })?;
+        let failed = |cause| StartError::Ledger { place: config.ledger.place(), cause };
+        let Engine::Postgres(settings) = &config.ledger else {
+            return Err(failed(LedgerError::not_found("the address of a PostgreSQL server")));
+        };
+        let options = options_of(config, settings, Guards::ALL);
+        let shared = PostgresLedger::open(&options).await.map_err(failed)?;
+        Ok((lock, embedded, shared))
     }
 
     /// Whether a service ever ran on this folder.

@@ -12,12 +12,13 @@ use super::rows::{
     CONTENT_COLUMNS, DOCUMENT_COLUMNS, KEPT_COLUMNS, Stored, all, asked, content, document, kept, ms,
 };
 use super::step::Step;
-use super::{PostgresLedger, companies, keys, locks};
+use super::{PostgresLedger, companies, keys, locks, searching};
 use crate::documents::{
     Author, Company, CompanyChange, Content, Document, DocumentPage, Keeping, KeptCopy, KeptPage,
     NewDocument, Whose,
 };
 use crate::documents::{Project, ProjectRenaming, UnnamedBlob};
+use crate::searching::{DocumentSearch, FoundDocuments};
 use crate::{Documents, LedgerError, Result};
 
 #[async_trait]
@@ -79,6 +80,12 @@ impl Documents for PostgresLedger {
     async fn documents(&self, page: &DocumentPage) -> Result<Vec<Document>> {
         let step = self.glance().await?;
         let found = list(&step, page).await;
+        step.end(found).await
+    }
+
+    async fn find_documents(&self, search: &DocumentSearch) -> Result<FoundDocuments> {
+        let step = self.read().await?;
+        let found = searching::find(&step, search).await;
         step.end(found).await
     }
 

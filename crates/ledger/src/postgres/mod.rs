@@ -41,6 +41,7 @@ mod locks;
 mod log_rows;
 mod logs;
 mod migrations;
+mod moving;
 mod needs;
 mod operations;
 mod outbox;
@@ -54,6 +55,7 @@ mod registering;
 mod rows;
 mod saves;
 mod scopes;
+mod searching;
 mod sessions;
 mod shares;
 mod snapshots;
@@ -72,6 +74,7 @@ use model::{Environment, Guards};
 
 use crate::{LedgerError, Result};
 pub use pool::Options;
+pub(crate) use snapshots::TABLES;
 use step::{Purpose, Step};
 pub use turns::PostgresTurns;
 

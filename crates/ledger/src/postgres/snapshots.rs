@@ -29,9 +29,9 @@ const KIND: &str = "saveguard-ledger";
 /// A digest, a length and whether the blob is going.
 const BLOB_BYTES: u64 = 32 + 8 + 1;
 /// Rows that are in memory at once.
-const ROWS_AT_ONCE: &str = "FETCH 2000 FROM copied";
+pub(super) const ROWS_AT_ONCE: &str = "FETCH 2000 FROM copied";
 /// All tables, each after those its rows refer to. A test holds this against the schema.
-pub(super) const TABLES: [&str; 34] = [
+pub(crate) const TABLES: [&str; 34] = [
     "companies",
     "company_usage",
     "projects",

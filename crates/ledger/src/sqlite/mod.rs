@@ -27,6 +27,7 @@ mod keys;
 mod log_rows;
 mod logs;
 mod migrations;
+mod moving;
 mod needs;
 mod operations;
 mod outbox;

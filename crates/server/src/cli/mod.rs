@@ -10,6 +10,7 @@ mod doctor;
 mod drain;
 mod import;
 mod lanes;
+mod ledger;
 mod migrate;
 mod organisation;
 mod progress;
@@ -34,10 +35,10 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use ::ledger::documents::Author;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use jiff::Timestamp;
-use ledger::documents::Author;
 
 use crate::app::App;
 use crate::config::Config;
@@ -81,6 +82,8 @@ enum Command {
     Import(import::Arguments),
     /// Bring the bytes of all documents from one vault into another, while the service runs.
     Vault(vault::Arguments),
+    /// Copy the embedded ledger into PostgreSQL; go on with a PostgreSQL that was restored.
+    Ledger(ledger::Arguments),
     /// Test configuration, storage, clock, secrets and both directions by playing a whole editing session.
     Doctor(doctor::Arguments),
     /// Is this Office file whole? The check that every save goes through, for files of your own.
@@ -155,6 +158,7 @@ async fn dispatch(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Some(Command::Restore(arguments)) => restore::run(load(file)?, arguments).await,
         Some(Command::Import(arguments)) => import::run(load(file)?, arguments).await,
         Some(Command::Vault(arguments)) => vault::run(load(file)?, arguments).await,
+        Some(Command::Ledger(arguments)) => ledger::run(load(file)?, arguments).await,
         Some(Command::Doctor(arguments)) => doctor::run(load(file)?, arguments).await,
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Lanes(arguments)) => lanes::run(load(file)?, arguments).await,

@@ -19,11 +19,13 @@
 mod backup;
 mod copying;
 mod files;
+mod ledger_copy;
 mod manifest;
 mod moving;
 mod restore;
 
 pub use backup::{BackedUp, back_up};
+pub use ledger_copy::{CopiedLedger, copy_ledger};
 pub use manifest::Manifest;
 pub use moving::{Moved, copy_vault};
 pub use restore::{Restored, restore, unfinished};

@@ -1,6 +1,6 @@
 //! The audit trail from outside: asked over HTTP, exported, checked by two verifiers, manipulated in every way we know.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use model::CompanyId;
@@ -8,6 +8,7 @@ use model::access::{Caller, Companies, Role};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::cli::saveguard as on_data;
 use crate::support::{Stage, admin};
 
 /// A document that Ann edited once: uploaded, opened, saved, key retired.
@@ -160,22 +161,18 @@ async fn a_receipt_tells_when_the_bytes_were_last_read_back() {
     stage.wait_until("the read is noted", async || read_back().await != Value::Null).await;
     let by_reading = read_back().await;
 
-    let data = stage.app().config.server.data.clone();
-    let verified = tokio::task::spawn_blocking(move || saveguard(&["verify", "--read-data"], Some(&data)));
+    let config = stage.app().config.clone();
+    let verified = tokio::task::spawn_blocking(move || on_data(&config, &["verify", "--read-data"]));
     assert!(verified.await.unwrap().status.success());
     let by_verifying = read_back().await;
     assert!(by_verifying.as_str() > by_reading.as_str(), "{by_verifying} after {by_reading}");
     stage.stop().await;
 }
 
-/// Runs `saveguard` with nothing but a data folder.
-fn saveguard(arguments: &[&str], data: Option<&Path>) -> Output {
+/// Runs `saveguard` without any settings.
+fn saveguard(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_saveguard"));
-    command.env_clear().args(arguments).env("SAVEGUARD_LOG_FILTER", "error");
-    if let Some(data) = data {
-        command.env("SAVEGUARD_SERVER_DATA", data).env("SAVEGUARD_SERVER_ENVIRONMENT", "test");
-    }
-    command.output().unwrap()
+    command.env_clear().args(arguments).env("SAVEGUARD_LOG_FILTER", "error").output().unwrap()
 }
 
 /// Files in a folder of their own, and the verifier of the page.
@@ -202,7 +199,7 @@ impl Bench {
     /// Whether our verifier and the one of the page find a file sound; they must agree.
     fn is_sound(&self, text: &str) -> bool {
         let file = self.file(text);
-        let ours = saveguard(&["audit", "verify", file.to_str().unwrap()], None);
+        let ours = saveguard(&["audit", "verify", file.to_str().unwrap()]);
         let script = self.folder.path().join("verifier.py");
         let theirs = Command::new("python3").arg(script).arg(&file).output().unwrap();
         assert!(matches!(ours.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&ours.stderr));
@@ -222,11 +219,9 @@ async fn exported(arguments: &'static [&'static str]) -> String {
     let stage = Stage::start().await;
     edited(&stage, "one").await;
     edited(&stage, "two").await;
-    let data = stage.app().config.server.data.clone();
-    let Stage { service, editor, folder: _folder, .. } = stage;
-    service.stop().await;
-    editor.stop().await;
-    let output = saveguard(arguments, Some(&data));
+    let (paused, _) = stage.pause().await;
+    let output = on_data(paused.config(), arguments);
+    paused.editor.stop().await;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -306,7 +301,7 @@ async fn a_receipt_shows_what_was_cut_off_with_all_its_anchors() {
     let verify = |text: &str| {
         let file = bench.file(text);
         let verified =
-            saveguard(&["audit", "verify", file.to_str().unwrap(), "--expect", &expected, "--json"], None);
+            saveguard(&["audit", "verify", file.to_str().unwrap(), "--expect", &expected, "--json"]);
         let report: Value = serde_json::from_slice(&verified.stdout).unwrap();
         (verified.status.code(), report)
     };
@@ -323,7 +318,7 @@ async fn a_receipt_shows_what_was_cut_off_with_all_its_anchors() {
     let (code, report) = verify(&shorter);
     assert_eq!(code, Some(1));
     assert!(report["flaws"][0].as_str().unwrap().contains("cut off"), "{report}");
-    let strange = saveguard(&["audit", "verify", "/nothing/here"], None);
+    let strange = saveguard(&["audit", "verify", "/nothing/here"]);
     assert_eq!(strange.status.code(), Some(2));
 }
 
@@ -356,22 +351,26 @@ async fn the_trail_is_exported_over_http_too() {
 async fn verify_finds_a_chain_that_was_cut_off_together_with_its_head() {
     let stage = Stage::start().await;
     edited(&stage, "12345").await;
-    let data = stage.app().config.server.data.clone();
-    let Stage { service, editor, folder: _folder, .. } = stage;
-    service.stop().await;
-    editor.stop().await;
-    assert!(saveguard(&["verify"], Some(&data)).status.success());
+    let (paused, _) = stage.pause().await;
+    assert!(on_data(paused.config(), &["verify"]).status.success());
 
-    let script = "import sqlite3, sys\n\
-        ledger = sqlite3.connect(sys.argv[1])\n\
-        ledger.executescript(\"\"\"DROP TRIGGER audit_is_append_only_delete;\n\
-        DELETE FROM audit WHERE chain = '12345' AND sequence > 2;\n\
-        UPDATE documents SET (audit_sequence, audit_hash, anchored_sequence) =\n\
-        (SELECT sequence, hash, sequence FROM audit WHERE chain = '12345' ORDER BY sequence DESC LIMIT 1);\"\"\")";
-    let file = data.join("ledger.sqlite");
-    assert!(Command::new("python3").args(["-c", script]).arg(file).status().unwrap().success());
+    let cut = "DELETE FROM audit WHERE chain = '12345' AND sequence > 2;
+        UPDATE documents SET (audit_sequence, audit_hash, anchored_sequence) =
+        (SELECT sequence, hash, sequence FROM audit WHERE chain = '12345' ORDER BY sequence DESC LIMIT 1);";
+    if let Some(engines) = &paused.site.engines {
+        let database = &engines.database;
+        database.execute("DROP TRIGGER audit_is_append_only_delete ON audit").await.unwrap();
+        database.execute(cut).await.unwrap();
+    } else {
+        let script =
+            "import sqlite3, sys; ledger = sqlite3.connect(sys.argv[1]); ledger.executescript(sys.argv[2])";
+        let statements = format!("DROP TRIGGER audit_is_append_only_delete; {cut}");
+        let file = paused.config().server.data.join("ledger.sqlite");
+        let python = Command::new("python3").args(["-c", script]).arg(file).arg(statements).status();
+        assert!(python.unwrap().success());
+    }
 
-    let found = saveguard(&["verify"], Some(&data));
+    let found = on_data(paused.config(), &["verify"]);
     assert_eq!(found.status.code(), Some(1));
     let told = String::from_utf8_lossy(&found.stdout);
     assert!(told.contains("audit-anchor: the audit chain of 12345 ends at entry 2"), "{told}");

@@ -67,7 +67,7 @@ async fn a_document_is_deleted_only_when_nobody_edits_and_comes_back_as_it_was()
     assert_eq!(status(&stage, Method::DELETE, path).await, StatusCode::NOT_FOUND);
     assert_eq!(stage.get("/api/v1/companies/acme/documents").await, json!([]));
     assert_eq!(stage.get("/api/v1/companies/acme/documents?deleted=true").await[0]["id"], "12345");
-    let published = stage.folder().join("data/published/acme/plans/12345/report.docx");
+    let published = stage.published("acme/plans/12345/report.docx");
     stage.wait_until("the published file is withdrawn", async || !published.exists()).await;
 
     let back = stage.post("/api/v1/documents/12345/undelete", &json!({})).await;

@@ -6,6 +6,8 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use understudy::Settings;
 
+use crate::support::site::{Site, blob, published};
+use crate::support::variables::variables;
 use crate::support::{SECRET, Stage, config};
 
 /// Runs `saveguard` with the settings of a configuration, as an operator would on the same machine.
@@ -21,23 +23,9 @@ pub(crate) fn saveguard_with(
 ) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_saveguard"));
     command.env_clear().args(arguments);
-    for (name, value) in [
-        ("SERVER_LISTEN", config.server.listen.to_string()),
-        ("SERVER_PUBLIC_URL", config.server.public_url.to_string()),
-        ("SERVER_INTERNAL_URL", config.server.internal_url.to_string()),
-        ("SERVER_DATA", config.server.data.display().to_string()),
-        ("SERVER_ENVIRONMENT", config.server.environment.as_str().to_owned()),
-        ("DOCUMENT_SERVER_PUBLIC_URL", config.document_server.public_url.to_string()),
-        (
-            "DOCUMENT_SERVER_SECRET",
-            String::from_utf8(config.document_server.secrets.current.as_bytes().to_vec()).unwrap(),
-        ),
-        ("SAVING_FETCH_SPREAD_MS", "100".to_owned()),
-        ("STOPPING_NOTICE_MS", "0".to_owned()),
-        ("LOG_FILTER", "error".to_owned()),
-    ] {
-        command.env(format!("SAVEGUARD_{name}"), value);
-    }
+    let own = variables(config);
+    command.envs(own.into_iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)));
+    command.env("SAVEGUARD_SAVING_FETCH_SPREAD_MS", "100");
     command.envs(more.iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)));
     command.output().unwrap()
 }
@@ -65,7 +53,7 @@ pub(crate) fn files_below(folder: &Path) -> Vec<std::path::PathBuf> {
 #[tokio::test(flavor = "multi_thread")]
 async fn verify_is_clean_beside_a_running_service_and_finds_every_flipped_bit() {
     let stage = Stage::start().await;
-    stage.docx("12345").await;
+    let created = stage.docx("12345").await;
     stage
         .wait_until("it is published", async || {
             stage.app().ledger.totals().await.unwrap().owed_publications == 0
@@ -81,10 +69,7 @@ async fn verify_is_clean_beside_a_running_service_and_finds_every_flipped_bit() 
         (&Value::Bool(true), &Value::from(1), &Value::from(1))
     );
 
-    let blob = files_below(&config.server.data.join("vault/blobs"))
-        .into_iter()
-        .find(|path| !path.to_str().unwrap().contains('~'))
-        .unwrap();
+    let blob = blob(&config, created["sha256"].as_str().unwrap());
     let whole = std::fs::read(&blob).unwrap();
     for at in [0, whole.len() / 2, whole.len() - 1] {
         let mut flipped = whole.clone();
@@ -114,17 +99,16 @@ async fn repair_mends_the_published_tree_and_adopts_strays_but_not_beside_a_serv
         "{}",
         String::from_utf8_lossy(&beside.stderr)
     );
-    let Stage { service, editor, folder: _folder, .. } = stage;
-    service.stop().await;
+    let (paused, _) = stage.pause().await;
 
-    let published = config.server.data.join("published/acme/plans/12345/report.docx");
+    let published = published(&config).join("acme/plans/12345/report.docx");
     std::fs::write(&published, understudy::office::sample_docx("Outside", &["changed by another program"]))
         .unwrap();
     let stray = understudy::office::sample_docx("Stray", &["named by no row"]);
     let digest = understudy::office::sha256_hex(&stray);
-    let blobs = config.server.data.join("vault/blobs").join(&digest[..2]);
-    std::fs::write(blobs.join(&digest), &stray).unwrap();
-    std::fs::write(blobs.join(format!("{digest}~test_12345_edit_9.k~2")), b"").unwrap();
+    let file = blob(&config, &digest);
+    std::fs::write(&file, &stray).unwrap();
+    std::fs::write(file.with_file_name(format!("{digest}~test_12345_edit_9.k~2")), b"").unwrap();
     let before = saveguard_beside(&config, &["verify", "--json"]).await;
     let findings = json(&before)["findings"].as_array().unwrap().clone();
     assert_eq!(findings.len(), 2);
@@ -139,7 +123,7 @@ async fn repair_mends_the_published_tree_and_adopts_strays_but_not_beside_a_serv
     );
     let after = saveguard_beside(&config, &["verify", "--read-data"]).await;
     assert!(after.status.success());
-    editor.stop().await;
+    paused.editor.stop().await;
 }
 
 #[test]
@@ -237,10 +221,10 @@ async fn the_doctor_plays_a_session_and_finds_all_well() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_doctor_starts_the_service_when_it_is_not_running() {
-    let folder = tempfile::tempdir().unwrap();
+    let site = Site::new().await;
     let editor =
         understudy::start(Settings::default().with_time_scale(20.0).with_secret(SECRET)).await.unwrap();
-    let config = config(folder.path(), &editor.url(), &[]);
+    let config = site.config(&editor.url(), &[]);
 
     let output = saveguard_beside(&config, &["doctor"]).await;
 
@@ -262,27 +246,27 @@ async fn broken_hop(config: &saveguard::config::Config) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_doctor_names_the_broken_hop() {
-    let folder = tempfile::tempdir().unwrap();
-    let nowhere = config(folder.path(), "http://127.0.0.1:1", &[]);
+    let site = Site::new().await;
+    let nowhere = site.config("http://127.0.0.1:1", &[]);
     assert_eq!(broken_hop(&nowhere).await, "the Document Server");
 
     let foreign =
         Settings::default().with_time_scale(20.0).with_secret("another secret of another installation");
     let editor = understudy::start(foreign).await.unwrap();
-    let other_secret = config(folder.path(), &editor.url(), &[]);
+    let other_secret = site.config(&editor.url(), &[]);
     assert_eq!(broken_hop(&other_secret).await, "commands to the Document Server");
     editor.stop().await;
 
     let mut deaf = Settings::default().with_time_scale(20.0).with_secret(SECRET);
     deaf.secrets.outbox = understudy::tokens::Secret::new("a secret of its own in the other direction");
     let editor = understudy::start(deaf).await.unwrap();
-    let other_direction = config(folder.path(), &editor.url(), &[]);
+    let other_direction = site.config(&editor.url(), &[]);
     assert_eq!(broken_hop(&other_direction).await, "session: its callback arrives");
     editor.stop().await;
 
     let editor =
         understudy::start(Settings::default().with_time_scale(20.0).with_secret(SECRET)).await.unwrap();
-    let unreachable = config(folder.path(), &editor.url(), &[("SERVER_INTERNAL_URL", "http://127.0.0.1:1")]);
+    let unreachable = site.config(&editor.url(), &[("SERVER_INTERNAL_URL", "http://127.0.0.1:1")]);
     assert_eq!(broken_hop(&unreachable).await, "session: the document opens");
     editor.stop().await;
 }

@@ -82,7 +82,7 @@ async fn a_blob_damaged_on_disk_never_leaves_whole() {
     let stage = Stage::start().await;
     let created = stage.docx("12345").await;
     let digest = created["sha256"].as_str().unwrap();
-    let file = stage.folder().join("data/vault/blobs").join(&digest[..2]).join(digest);
+    let file = stage.blob(digest);
     let mut bytes = std::fs::read(&file).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&file, &bytes).unwrap();
@@ -101,7 +101,7 @@ async fn a_blob_damaged_on_disk_never_leaves_whole() {
 async fn the_published_tree_shows_the_head_under_a_readable_name() {
     let stage = Stage::start().await;
     stage.docx("12345").await;
-    let folder = stage.folder().join("data/published/acme/plans/12345");
+    let folder = stage.published("acme/plans/12345");
     stage.wait_until("it is published", async || folder.join("report.docx").exists()).await;
     let session = stage.edit("12345", "ann").await;
     session.write("Published.").await.unwrap();

@@ -67,7 +67,7 @@ async fn a_drain_without_a_document_server_says_so() {
     stage.docx("12345").await;
     let ann = stage.edit("12345", "ann").await;
     ann.write("Out of reach.").await.unwrap();
-    let Stage { service, editor, .. } = stage;
+    let Stage { service, others, editor, site: _site, .. } = stage;
     let config = service.app.config.clone();
     editor.stop().await;
 
@@ -76,7 +76,9 @@ async fn a_drain_without_a_document_server_says_so() {
 
     let view = json_of(&output);
     assert_eq!((output.status.code(), &view["left"][0]["why"]), (Some(1), &json!("server-away")), "{view}");
-    service.stop().await;
+    for service in others.into_iter().chain([service]) {
+        service.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -64,6 +64,6 @@ async fn every_code_of_the_seed_can_be_provoked_and_has_its_page() {
     let spent = async || stage.http.get(source.as_str().unwrap()).send().await.unwrap();
     stage.wait_until("the key is spent", async || spent().await.status().as_u16() == 409).await;
     expect(spent().await, 409, "DOC_008", "SESSION_CONFLICT").await;
-    stage.wait_until("nothing is open", async || stage.app().jobs.count() == 0).await;
+    stage.wait_until("nothing is open", async || stage.apps().all(|app| app.jobs.count() == 0)).await;
     stage.stop().await;
 }

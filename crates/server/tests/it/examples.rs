@@ -47,7 +47,9 @@ async fn stage_for(port: u16) -> Stage {
 }
 
 fn secret_file(stage: &Stage) -> PathBuf {
-    stage.app().config.server.data.join("secrets/api")
+    let file = stage.folder().join("api-secret");
+    std::fs::write(&file, stage.app().config.api.secrets.current.as_bytes()).unwrap();
+    file
 }
 
 /// Ann edits, force-saves and leaves; Vera only views, and sees what Ben saves meanwhile.

@@ -1,11 +1,13 @@
 //! A far vault that goes away and comes back, as the whole server sees it.
 
 use reqwest::{Method, StatusCode};
+use saveguard::config::StoreKind;
 use test_stores::{Mode, Proxy, S3Server};
 use understudy::Settings;
 
 use crate::support::Stage;
 use crate::support::stores::s3_settings;
+use crate::support::variables::variables;
 
 struct Far {
     _server: S3Server,
@@ -109,11 +111,12 @@ async fn everything_moves_to_a_far_vault_beside_the_running_service_and_what_is_
     stage.wait_for_head("1", "2").await;
     let settings = s3_settings(&server.endpoint(), std::path::Path::new("far"));
     let copy = || {
-        let mut variables: Vec<(&str, &str)> =
-            settings.iter().skip(1).map(|(name, value)| (*name, value.as_str())).collect();
-        let data = stage.app().config.server.data.display().to_string();
-        variables.push(("SERVER_DATA", &data));
-        let output = saveguard(&variables, &["vault", "copy", "--from", "local", "--to", "s3", "--json"]);
+        let config = &stage.app().config;
+        let from = if config.stores.vault == StoreKind::Sftp { "sftp" } else { "local" };
+        // The bucket is named beside the store that is used.
+        let bucket = settings.iter().skip(1).cloned();
+        let settings: Vec<_> = variables(config).into_iter().chain(bucket).collect();
+        let output = saveguard(&settings, &["vault", "copy", "--from", from, "--to", "s3", "--json"]);
         assert!(output.status.success(), "{output:?}");
         serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
     };
@@ -125,22 +128,19 @@ async fn everything_moves_to_a_far_vault_beside_the_running_service_and_what_is_
     assert!(first["blobs"].as_u64().unwrap() >= 2, "{first}");
     assert_eq!((&second["blobs"], &second["copied_blobs"]), (&first["blobs"], &serde_json::json!(0)));
     // Switched over, the documents are there.
-    let Stage { service, editor, http, base, folder } = stage;
-    let config = service.app.config.clone();
-    service.stop().await;
+    let (mut paused, _) = stage.pause().await;
     let with_s3: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let far = crate::support::config(folder.path(), "http://127.0.0.1:1", &with_s3);
-    let config = saveguard::config::Config { stores: far.stores, ..config };
-    let service = saveguard::service::Service::start(config, model::Guards::ALL).await.unwrap();
-    let stage = Stage { service, editor, http, base, folder };
+    let far = crate::support::config(paused.site.path(), "http://127.0.0.1:1", &with_s3);
+    paused.change(|config| config.stores = far.stores.clone());
+    let stage = paused.resume().await;
     assert!(stage.text("1").await.contains("Moving house."));
     stage.stop().await;
 }
 
-fn saveguard(variables: &[(&str, &str)], arguments: &[&str]) -> std::process::Output {
+fn saveguard(settings: &[(&str, String)], arguments: &[&str]) -> std::process::Output {
     std::process::Command::new(env!("CARGO_BIN_EXE_saveguard"))
         .env_clear()
-        .envs(variables.iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)))
+        .envs(settings.iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)))
         .args(arguments)
         .output()
         .unwrap()
@@ -158,12 +158,9 @@ async fn an_existing_tree_is_taken_in_with_its_backups_as_history() {
     std::fs::write(document.join("report.docx.20250201T100000.bak"), file("Second.")).unwrap();
     std::fs::write(document.join("report.docx"), file("First.")).unwrap();
     std::fs::write(document.join("report.docx.tmp.0"), b"half").unwrap();
-    let data = stage.app().config.server.data.display().to_string();
     let import = || {
-        let output = saveguard(
-            &[("SERVER_DATA", &data), ("SERVER_ENVIRONMENT", "test")],
-            &["import", root.to_str().unwrap(), "--json"],
-        );
+        let settings = variables(&stage.app().config);
+        let output = saveguard(&settings, &["import", root.to_str().unwrap(), "--json"]);
         assert_eq!(output.status.code(), Some(1), "a broken backup is told of: {output:?}");
         serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
     };

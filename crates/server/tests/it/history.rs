@@ -163,7 +163,7 @@ async fn a_checkpoint_that_is_the_head_is_in_the_history_and_others_are_not() {
 async fn a_document_is_renamed_while_it_is_edited_and_everybody_sees_it() {
     let stage = Stage::start().await;
     stage.docx("12345").await;
-    let folder = stage.folder().join("data/published/acme/plans/12345");
+    let folder = stage.published("acme/plans/12345");
     stage.wait_until("it is published", async || folder.join("report.docx").exists()).await;
     let ann = stage.edit("12345", "ann").await;
     ann.write("Under any name.").await.unwrap();
@@ -283,7 +283,7 @@ async fn people_are_offered_and_mentions_are_written_down() {
 async fn a_file_changed_in_the_published_tree_becomes_a_version_or_a_copy_while_somebody_edits() {
     let stage = Stage::start().await;
     stage.docx("12345").await;
-    let file = stage.folder().join("data/published/acme/plans/12345/report.docx");
+    let file = stage.published("acme/plans/12345/report.docx");
     stage
         .wait_until("it is published", async || {
             file.exists() && stage.app().ledger.totals().await.unwrap().owed_publications == 0

@@ -175,7 +175,7 @@ async fn an_orphan_is_shown_to_those_who_look_after_the_installation_and_to_nobo
         let request = stage.http.get(format!("{}{path}", stage.base)).bearer_auth(stage.token(&viewer));
         assert_eq!(problem(request.send().await.unwrap()).await, (403, "API_003".to_owned()));
     }
-    stage.service.stop().await;
+    stage.pause().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -197,7 +197,7 @@ async fn keys_that_say_nothing_are_kept_as_orphans_and_answered_503() {
     assert_eq!(problem(unreadable).await, (503, "DOC_005".to_owned()));
     assert_eq!(stage.versions("12345").await, ["1"]);
     // Their links lead nowhere; at the end of the test they are still owed, which is right.
-    stage.service.stop().await;
+    stage.pause().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -219,7 +219,10 @@ async fn too_many_bytes_are_refused_without_being_kept() {
         .unwrap();
     assert_eq!(problem(long).await, (413, "API_005".to_owned()));
     assert_eq!(stage.app().ledger.totals().await.unwrap().documents, 0);
-    assert_eq!(std::fs::read_dir(stage.folder().join("data/spool")).unwrap().count(), 0);
+    for app in stage.apps() {
+        let spool = app.config.server.data.join("spool");
+        assert_eq!(std::fs::read_dir(spool).unwrap().count(), 0);
+    }
     stage.stop().await;
 }
 

@@ -34,6 +34,7 @@ mod many_instances;
 mod matrix;
 mod mending;
 mod metrics;
+mod moving_ledger;
 mod operations;
 mod organisation_matrix;
 mod preserving;

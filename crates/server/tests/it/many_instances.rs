@@ -84,9 +84,7 @@ async fn what_a_killed_instance_began_is_finished_by_another() {
     let cluster = Cluster::start().await;
     let key = cluster.opened("12345").await;
     let config = cluster.another("victim");
-    let settings: Vec<(&str, &str)> =
-        cluster.settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let victim = Serving::start(&config, &settings, &[]);
+    let victim = Serving::start(&config, &[], &[]);
     let base = format!("http://{}", config.server.listen);
     let ready = format!("{base}/readyz");
     cluster
@@ -120,7 +118,7 @@ async fn a_page_open_at_one_instance_hears_of_a_commit_at_another() {
     let cluster = Cluster::start().await;
     let key = cluster.opened("12345").await;
     let id = model::DocumentId::parse("12345").unwrap();
-    let stream = watch(&cluster.others[0].app, id, (None, Until::Later)).unwrap();
+    let stream = watch(&cluster.stage.others[0].app, id, (None, Until::Later)).unwrap();
     let mut stream = std::pin::pin!(stream);
     assert!(matches!(stream.next().await.unwrap().1, Event::Version(_)));
 
@@ -145,9 +143,9 @@ async fn with_redis_flushed_killed_and_back_every_save_is_taken() {
     let mut cluster = Cluster::start().await;
     for round in 0..12 {
         match round {
-            2 => cluster.engines.redis.flush().await,
-            5 => cluster.engines.redis.kill().await,
-            9 => cluster.engines.redis.restart().await,
+            2 => cluster.engines().redis.flush().await,
+            5 => cluster.engines().redis.kill().await,
+            9 => cluster.engines().redis.restart().await,
             _ => {}
         }
         let id = format!("doc-{round}");

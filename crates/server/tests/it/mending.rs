@@ -8,13 +8,13 @@ use serde_json::{Value, json as value};
 use understudy::Running;
 
 use crate::cli::{files_below, json, saveguard_with};
-use crate::support::engines::Place;
+use crate::support::site::Site;
 use crate::support::{Stage, stores};
 
 /// A service that has stopped, with what it left.
 struct Left {
     editor: Running,
-    _folder: Place,
+    _site: Site,
     config: Config,
     settings: Vec<(&'static str, String)>,
     backup: String,
@@ -36,8 +36,8 @@ impl Left {
         let config = stage.app().config.clone();
         let settings = stores::settings(stage.folder());
         let backup = stage.folder().join("backup").display().to_string();
-        let Stage { service, editor, folder: _folder, .. } = stage;
-        let left = Self { editor, _folder, config, settings, backup };
+        let Stage { service, editor, site: _site, .. } = stage;
+        let left = Self { editor, _site, config, settings, backup };
         let backed_up = left.run(&["backup", &left.backup]).await;
         assert!(backed_up.status.success(), "{backed_up:?}");
         service.stop().await;

@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use model::Guards;
 use reqwest::Method;
 use saveguard::config::Config;
-use saveguard::service::Service;
 use serde_json::Value;
 use understudy::server::{Opening, Session};
 
@@ -96,13 +94,12 @@ async fn a_session_the_restored_ledger_does_not_know_is_kept_and_no_key_comes_tw
     bob.write("Typed after the backup.").await.unwrap();
 
     let config = elsewhere(&stage, "restored");
-    let Stage { service, editor, http, base, folder: place } = stage;
-    service.stop().await;
+    let (mut paused, _) = stage.pause().await;
     let restored = run(&config, &["restore", folder.to_str().unwrap(), "--json"]).await;
     assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
     assert_eq!(json(&restored)["restored"]["live_keys"], 1);
-    let service = Service::start(config, Guards::ALL).await.unwrap();
-    let stage = Stage { service, editor, http, base, folder: place };
+    paused.configs = vec![config];
+    let stage = paused.resume().await;
     assert_eq!(stage.document("12345").await["head"], "1");
     bob.close().await.unwrap();
 
@@ -132,12 +129,11 @@ async fn a_session_that_outlives_a_restore_saves_into_the_head() {
     back_up(&stage, &folder).await;
 
     let config = elsewhere(&stage, "restored");
-    let Stage { service, editor, http, base, folder: place } = stage;
-    service.stop().await;
+    let (mut paused, _) = stage.pause().await;
     let restored = run(&config, &["restore", folder.to_str().unwrap(), "--json"]).await;
     assert!(restored.status.success());
-    let service = Service::start(config, Guards::ALL).await.unwrap();
-    let stage = Stage { service, editor, http, base, folder: place };
+    paused.configs = vec![config];
+    let stage = paused.resume().await;
     let (joined, bob) = open(&stage, "bob").await;
     bob.write("Two.").await.unwrap();
     ann.close().await.unwrap();

@@ -26,7 +26,7 @@ async fn an_upload_beyond_the_quota_is_refused_and_leaves_nothing() {
     assert_eq!((&problem["code"], &problem["name"]), (&json!("API_010"), &json!("QUOTA_EXCEEDED")));
     assert!(problem["detail"].as_str().unwrap().contains("10 bytes"), "{problem}");
     let digest = understudy::office::sha256_hex(b"123456");
-    let blob = stage.folder().join("data/vault/blobs").join(&digest[..2]).join(&digest);
+    let blob = stage.blob(&digest);
     assert!(!blob.exists(), "a refused upload does not fill the vault");
     assert_eq!(stage.upload("b", "b.txt", b"67890").await.status().as_u16(), 201);
     let third: Value = stage.upload("c", "c.txt", b"").await.json().await.unwrap();

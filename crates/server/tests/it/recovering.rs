@@ -1,7 +1,5 @@
 //! What a restart, a deaf host or a crashed Document Server leaves behind, and how it comes right by itself.
 
-use model::Guards;
-use saveguard::service::Service;
 use understudy::server::{FaultKind, Opening};
 
 use crate::support::Stage;
@@ -14,19 +12,18 @@ async fn a_host_that_was_away_collects_what_the_server_forgot() {
     session.write("Nobody listened.").await.unwrap();
 
     // Longer away than the server repeats.
-    let Stage { service, editor, http, base, folder } = stage;
-    let config = service.app.config.clone();
-    assert_eq!(service.stop().await, 0);
+    let (paused, left) = stage.pause().await;
+    assert_eq!(left, 0);
     session.close().await.unwrap();
-    editor.quiet().await;
-    let forgotten = editor
+    paused.editor.quiet().await;
+    let forgotten = paused
+        .editor
         .journal()
         .entries()
         .iter()
         .any(|entry| format!("{:?}", entry.note).starts_with("ForgottenPut"));
     assert!(forgotten, "the server gave up and kept the file");
-    let service = Service::start(config, Guards::ALL).await.unwrap();
-    let stage = Stage { service, editor, http, base, folder };
+    let stage = paused.resume().await;
 
     stage.wait_for_head("12345", "2").await;
     assert!(stage.text("12345").await.contains("Nobody listened."));
@@ -77,14 +74,7 @@ async fn changes_stranded_by_a_crash_of_the_server_come_back_under_the_same_key(
     stage.wait_for_head("12345", "1.1").await;
     session.write("Stranded.").await.unwrap();
 
-    let Stage { service, editor, http, base, folder } = stage;
-    let editor = editor.crash().await.restart().await.unwrap();
-    assert_eq!(
-        editor.url(),
-        service.app.config.document_server.public_url.as_str().trim_end_matches('/'),
-        "it came back where it was"
-    );
-    let stage = Stage { service, editor, http, base, folder };
+    let stage = stage.with_crashed_editor().await;
     let ben = stage.configure("12345", "ben", "edit").await;
     assert_eq!(ben["key"], ann["key"]);
     let session = stage.editor.open(&ben["config"]).await.unwrap();
@@ -136,12 +126,10 @@ async fn stopping_finishes_what_runs_and_a_restart_changes_nothing() {
         })
         .await;
 
-    let Stage { service, editor, http, base, folder } = stage;
-    let config = service.app.config.clone();
-    assert_eq!(service.stop().await, 0, "the running save was finished");
-    editor.quiet().await;
-    let service = Service::start(config, Guards::ALL).await.unwrap();
-    let stage = Stage { service, editor, http, base, folder };
+    let (paused, left) = stage.pause().await;
+    assert_eq!(left, 0, "the running save was finished");
+    paused.editor.quiet().await;
+    let stage = paused.resume().await;
 
     assert_eq!(stage.versions("12345").await, ["2", "1"]);
     stage.stop().await;
@@ -152,16 +140,15 @@ async fn what_the_tree_is_owed_is_shown_before_the_service_ends() {
     let settings = [("RECOVERING_INTERVAL_SECONDS", "3600")];
     let stage = Stage::start_with(&settings, understudy::Settings::default()).await;
     stage.docx("12345").await;
-    stage.wait_until("the upload is shown", async || stage.app().publications.is_empty()).await;
-    let Stage { service, editor, .. } = stage;
-    let app = std::sync::Arc::clone(&service.app);
+    stage.wait_until("the upload is shown", async || stage.is_published().await).await;
+    let app = std::sync::Arc::clone(stage.app());
     // As after a commit whose announcement nobody has read yet.
     app.ledger.owe_publication(&model::DocumentId::parse("12345").unwrap(), app.now()).await.unwrap();
 
-    service.stop().await;
+    let (paused, _) = stage.pause().await;
 
     assert_eq!(app.ledger.totals().await.unwrap().owed_publications, 0);
-    editor.stop().await;
+    paused.editor.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,21 +162,19 @@ async fn a_save_that_was_stopped_when_time_was_up_is_finished_by_the_next_start(
     session.close().await.unwrap();
     stage
         .wait_until("the save is fetched", async || {
-            let app = stage.app();
+            let saves: usize = stage.apps().map(|app| app.saves.count()).sum();
             // The upload before it is shown by then, however slow the store is.
-            app.saves.count() == 1 && app.arrivals.is_empty() && app.publications.is_empty()
+            saves == 1 && stage.apps().all(|app| app.arrivals.is_empty()) && stage.is_published().await
         })
         .await;
 
-    let Stage { service, editor, http, base, folder } = stage;
-    let config = service.app.config.clone();
-    assert_eq!(service.stop().await, 1, "it was stopped and counted");
-    let service = Service::start(config, Guards::ALL).await.unwrap();
-    let stage = Stage { service, editor, http, base, folder };
+    let (paused, left) = stage.pause().await;
+    assert_eq!(left, 1, "it was stopped and counted");
+    let stage = paused.resume().await;
 
     stage.wait_for_head("12345", "2").await;
     assert!(stage.text("12345").await.contains("Cut short."));
     // This service does not wait for anything when it stops.
-    stage.wait_until("it is published", async || stage.app().publications.is_empty()).await;
+    stage.wait_until("it is published", async || stage.is_published().await).await;
     stage.stop().await;
 }

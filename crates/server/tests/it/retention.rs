@@ -103,7 +103,7 @@ async fn a_deleted_document_is_purged_in_a_round_and_its_place_in_the_quota_is_f
     let quota = stage.request(Method::PUT, "/api/v1/companies/acme/quota").json(&json!({ "documents": 1 }));
     assert!(quota.send().await.unwrap().status().is_success());
     stage.docx("12345").await;
-    let folder = stage.folder().join("data/published/acme/plans/12345");
+    let folder = stage.published("acme/plans/12345");
     stage.wait_until("it is published", async || folder.join("report.docx").exists()).await;
     let two_days_ago = Timestamp::now() - SignedDuration::from_hours(48);
     let request = ChangeRequest {
@@ -183,11 +183,10 @@ async fn pruning_works_without_a_running_service_too() {
     let stage = Stage::start().await;
     stage.docx("12345").await;
     expect_clean(&stage).await;
-    let config = stage.app().config.clone();
-    let Stage { service, editor, folder, .. } = stage;
-    assert_eq!(service.stop().await, 0);
+    let (paused, left) = stage.pause().await;
+    assert_eq!(left, 0);
     let run = |arguments: &'static [&'static str]| {
-        let config = config.clone();
+        let config = paused.config().clone();
         tokio::task::spawn_blocking(move || saveguard(&config, arguments))
     };
 
@@ -202,6 +201,5 @@ async fn pruning_works_without_a_running_service_too() {
         "{said}"
     );
     assert!(verified.status.success());
-    editor.stop().await;
-    drop(folder);
+    paused.editor.stop().await;
 }

@@ -158,9 +158,7 @@ async fn the_server_crashes_and_the_same_key_is_opened_again() {
     stage.wait_for_head("12345", "1.1").await;
     ann.write("Stranded.").await.unwrap();
 
-    let Stage { service, editor, http, base, folder } = stage;
-    let editor = editor.crash().await.restart().await.unwrap();
-    let stage = Stage { service, editor, http, base, folder };
+    let stage = stage.with_crashed_editor().await;
     let again = stage.configure("12345", "ben", "edit").await;
     assert_eq!(again["key"], first["key"], "only this key brings them back");
     let ben = stage.editor.open(&again["config"]).await.unwrap();

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use model::Guards;
 use model::access::{Caller, Role};
 use reqwest::{Method, StatusCode};
-use saveguard::service::Service;
 use serde_json::Value;
 use understudy::Settings;
 
@@ -122,14 +120,12 @@ async fn a_session_survives_a_restart_and_is_put_right_by_the_servers_word() {
     stage.session("12345", "editing").await;
     stage.session("other", "editing").await;
 
-    let Stage { service, editor, http, base, folder } = stage;
-    let config = service.app.config.clone();
-    assert_eq!(service.stop().await, 0);
+    let (paused, left) = stage.pause().await;
+    assert_eq!(left, 0);
     // Nobody hears that Ben leaves.
     ben.close().await.unwrap();
-    editor.quiet().await;
-    let service = Service::start(config, Guards::ALL).await.unwrap();
-    let stage = Stage { service, editor, http, base, folder };
+    paused.editor.quiet().await;
+    let stage = paused.resume().await;
 
     let session = stage.session("12345", "editing").await;
     assert_eq!(session["people"][0]["name"], "User ann");
@@ -149,9 +145,7 @@ async fn a_server_that_crashed_leaves_a_session_stranded_until_somebody_opens_it
     ann.write("Not saved yet.").await.unwrap();
     stage.session("12345", "editing").await;
 
-    let Stage { service, editor, http, base, folder } = stage;
-    let editor = editor.crash().await.restart().await.unwrap();
-    let stage = Stage { service, editor, http, base, folder };
+    let stage = stage.with_crashed_editor().await;
     let stranded = stage.session("12345", "stranded").await;
     assert_eq!(stranded["unsaved"], "yes");
     let ben = stage.edit("12345", "ben").await;

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use understudy::Settings;
 
 use crate::support::serving::{Serving, until};
-use crate::support::{SECRET, admin, config};
+use crate::support::site::Site;
+use crate::support::{SECRET, admin};
 
 type Spans = Arc<Mutex<Vec<Value>>>;
 
@@ -47,10 +48,10 @@ fn save_in(spans: &[Value]) -> Option<BTreeMap<String, Value>> {
 async fn a_save_is_one_trace_from_the_callback_to_the_commit() {
     let spans = Spans::default();
     let endpoint = collect(Arc::clone(&spans)).await;
-    let folder = tempfile::tempdir().unwrap();
+    let site = Site::new().await;
     let editor =
         understudy::start(Settings::default().with_time_scale(20.0).with_secret(SECRET)).await.unwrap();
-    let config = config(folder.path(), &editor.url(), &[]);
+    let config = site.config(&editor.url(), &[]);
     let _serving = Serving::start(&config, &[("TRACES_ENDPOINT", &endpoint)], &[]);
     let base = config.server.public_url.as_str().trim_end_matches('/').to_owned();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();

@@ -11,17 +11,16 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{HeaderMap, StatusCode};
-use model::Guards;
 use reqwest::Method;
 use saveguard::clock::{Clock as _, SystemClock};
 use saveguard::config::{Config, Webhook};
 use saveguard::http::sign_api_token;
-use saveguard::service::Service;
 use serde_json::Value;
 use understudy::server::FaultKind;
 
 use crate::support::serving::{Serving, until};
-use crate::support::{Stage, admin, config};
+use crate::support::site::Site;
+use crate::support::{Stage, admin};
 
 const SECRET: &str = "the secret of the receiver, which is long enough";
 
@@ -86,20 +85,18 @@ async fn receive(State(receiver): State<Receiver>, headers: HeaderMap, body: Byt
 
 /// A stage whose service is told to call a receiver.
 async fn stage_with(receiver: &Receiver) -> Stage {
-    let Stage { service, editor, http, base, folder } = Stage::start().await;
-    let config = with_webhook(service.app.config.clone(), &receiver.listen().await);
-    service.stop().await;
-    let service = Service::start(config, Guards::ALL).await.unwrap();
-    Stage { service, editor, http, base, folder }
+    let (mut paused, _) = Stage::start().await.pause().await;
+    let url = receiver.listen().await;
+    paused.change(|config| with_webhook(config, &url));
+    paused.resume().await
 }
 
-fn with_webhook(mut config: Config, url: &str) -> Config {
+fn with_webhook(config: &mut Config, url: &str) {
     use model::webhooks::Event;
     let secret = saveguard::config::Secret::parse(SECRET).unwrap();
     let webhook =
         Webhook { name: "crm".to_owned(), url: url.parse().unwrap(), secret, events: Event::ALL.to_vec() };
     config.webhooks = vec![webhook];
-    config
 }
 
 async fn edit(stage: &Stage, id: &str, text: &str) {
@@ -143,12 +140,9 @@ async fn a_document_that_cannot_be_told_of_holds_up_no_other_and_survives_a_rest
 
     let other = understudy::office::sample_docx("Other", &["Another."]);
     assert_eq!(stage.upload("2", "other.docx", &other).await.status(), StatusCode::CREATED);
-    let Stage { service, editor, http, base, folder } = stage;
-    let config = service.app.config.clone();
     // Ended without a word, as a killed process does: what it had in hand is in the outbox.
-    service.stop().await;
-    let service = Service::start(config, Guards::ALL).await.unwrap();
-    let stage = Stage { service, editor, http, base, folder };
+    let (paused, _) = stage.pause().await;
+    let stage = paused.resume().await;
 
     stage
         .wait_until("both are told", async || receiver.labels("1") == ["1"] && receiver.labels("2") == ["1"])
@@ -217,9 +211,9 @@ async fn a_process_killed_before_it_could_write_down_that_it_was_heard_tells_aga
     let receiver = Receiver::default();
     receiver.behave(&[0]);
     let url = receiver.listen().await;
-    let folder = tempfile::tempdir().unwrap();
-    let config = config(folder.path(), "http://127.0.0.1:9", &[]);
-    let file = folder.path().join("saveguard.toml");
+    let site = Site::new().await;
+    let config = site.config("http://127.0.0.1:9", &[]);
+    let file = site.path().join("saveguard.toml");
     let hook = format!(
         "[[webhook]]\nname = \"crm\"\nurl = \"{url}\"\nsecret = \"{SECRET}\"\nevents = [\"saved\"]\n"
     );

@@ -1,70 +1,55 @@
-//! Three instances on one PostgreSQL, one Redis and one shared folder, behind a balancer that goes round.
+//! Three instances on one PostgreSQL, one Redis and one shared folder, whatever the run of tests stands on.
 //!
 //! Their Document Server is a plain one: it serves a file for every path, and can be told to hold one back.
 
 use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use model::Guards;
 use saveguard::config::Config;
-use saveguard::service::Service;
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use understudy::office::sample_docx;
 
-use super::engines::{Engines, Place};
-use super::{SECRET, Stage, config};
+use super::Stage;
+use super::engines::{Choice, Engines};
+use super::site::Site;
 
 pub(crate) const INSTANCES: usize = 3;
 
-/// The first instance is the stage's own; the stage speaks to whichever it is told to.
+/// The stage speaks to the balancer.
 pub(crate) struct Cluster {
     pub(crate) stage: Stage,
-    pub(crate) others: Vec<Service>,
     /// The address of each instance.
     pub(crate) bases: Vec<String>,
     pub(crate) files: Files,
-    pub(crate) engines: Engines,
-    pub(crate) settings: Vec<(&'static str, String)>,
+    changes: Vec<(&'static str, String)>,
 }
 
 impl Cluster {
     pub(crate) async fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let (engines, files) = (Engines::start().await, Files::serve().await);
-        let editor = understudy::start(understudy::Settings::default().with_secret(SECRET)).await.unwrap();
-        let balancer = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let front = format!("http://{}", balancer.local_addr().unwrap());
-        let mut settings = engines.settings();
-        settings.extend([
-            ("SERVER_PUBLIC_URL", front.clone()),
-            ("SERVER_INTERNAL_URL", front.clone()),
+        let (site, files) = (Site::on(Choice::Cluster).await, Files::serve().await);
+        let changes = vec![
             ("DOCUMENT_SERVER_INTERNAL_URL", files.url.clone()),
-            ("VAULT_FOLDER", folder.path().join("shared").display().to_string()),
-        ]);
-        let mut services = Vec::new();
-        for number in 0..INSTANCES {
-            let config = instance(&folder.path().join(number.to_string()), &editor.url(), &settings);
-            services.push(Service::start(config, Guards::ALL).await.unwrap());
-        }
-        let addresses: Vec<SocketAddr> = services.iter().map(Service::address).collect();
-        let bases: Vec<String> = addresses.iter().map(|address| format!("http://{address}")).collect();
-        tokio::spawn(balance(balancer, addresses));
-        let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
-        let service = services.remove(0);
-        let stage = Stage { service, editor, http, base: front, folder: Place::new(folder, None) };
-        stage.post("/api/v1/companies", &json!({ "id": "acme", "name": "Acme" })).await;
-        stage.post("/api/v1/companies/acme/projects", &json!({ "id": "plans", "name": "Plans" })).await;
-        Self { stage, others: services, bases, files, engines, settings }
+            ("VAULT_KIND", "local".to_owned()),
+            ("VAULT_FOLDER", site.path().join("shared").display().to_string()),
+        ];
+        let stage = Stage::start_on(site, &borrowed(&changes), understudy::Settings::default()).await;
+        let bases = stage.apps().map(|app| format!("http://{}", app.config.server.listen)).collect();
+        Self { stage, bases, files, changes }
     }
 
     /// The configuration of one more instance.
     pub(crate) fn another(&self, name: &str) -> Config {
-        instance(&self.stage.folder().join(name), &self.stage.editor.url(), &self.settings)
+        let mut config = self.stage.site.config(&self.stage.editor.url(), &borrowed(&self.changes));
+        config.server.data = self.stage.folder().join(name);
+        config
+    }
+
+    pub(crate) fn engines(&mut self) -> &mut Engines {
+        self.stage.site.engines.as_mut().expect("a cluster has them")
     }
 
     /// A document somebody opened: its key.
@@ -89,32 +74,12 @@ impl Cluster {
     }
 
     pub(crate) async fn stop(self) {
-        assert_eq!(self.stage.app().ledger.inconsistencies().await.unwrap(), []);
-        for service in self.others {
-            assert_eq!(service.stop().await, 0, "work was left behind");
-        }
-        assert_eq!(self.stage.service.stop().await, 0, "work was left behind");
-        self.stage.editor.stop().await;
+        self.stage.stop().await;
     }
 }
 
-fn instance(folder: &std::path::Path, document_server: &str, settings: &[(&'static str, String)]) -> Config {
-    let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    config(folder, document_server, &settings)
-}
-
-/// Hands each connection to the next instance that takes it.
-async fn balance(listener: TcpListener, instances: Vec<SocketAddr>) {
-    let mut turn = 0;
-    while let Ok((mut client, _)) = listener.accept().await {
-        for _ in 0..instances.len() {
-            turn += 1;
-            if let Ok(mut instance) = TcpStream::connect(instances[turn % instances.len()]).await {
-                tokio::spawn(async move { tokio::io::copy_bidirectional(&mut client, &mut instance).await });
-                break;
-            }
-        }
-    }
+fn borrowed<'a>(changes: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
+    changes.iter().map(|(name, value)| (*name, value.as_str())).collect()
 }
 
 /// A file for every path, the same one each time.

@@ -1,6 +1,13 @@
-//! PostgreSQL and Redis behind a stage, each started by the test and gone with it.
+//! What the whole-server tests stand on, and the PostgreSQL and Redis that go with a test.
 //!
-//! `LEDGER_OF_TESTS=postgres` runs every stage on them; without it a stage is embedded.
+//! `ENGINES_OF_TESTS` chooses for every stage of a run:
+//!
+//! - `embedded`, or nothing: one instance on SQLite and a local vault.
+//! - `postgres`: one instance on PostgreSQL, Redis and SFTP.
+//! - `cluster`: three instances on them, behind a balancer.
+//!
+//! Which tests are left out on which, and why, is in `.config/nextest.toml`. All tests of a run share one PostgreSQL server, with a
+//! database for each (`ledger::postgres::throwaway`); Redis and sshd are started by each test, which takes milliseconds.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -11,19 +18,26 @@ use test_stores::free_port;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
-/// A folder, and the engines that go with it.
-pub(crate) struct Place {
-    folder: tempfile::TempDir,
-    _engines: Option<Engines>,
+/// What a run stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Choice {
+    Embedded,
+    Postgres,
+    Cluster,
 }
 
-impl Place {
-    pub(crate) fn new(folder: tempfile::TempDir, engines: Option<Engines>) -> Self {
-        Self { folder, _engines: engines }
+impl Choice {
+    pub(crate) fn of_this_run() -> Self {
+        match std::env::var("ENGINES_OF_TESTS").as_deref() {
+            Err(_) | Ok("" | "embedded") => Self::Embedded,
+            Ok("postgres") => Self::Postgres,
+            Ok("cluster") => Self::Cluster,
+            Ok(other) => panic!("ENGINES_OF_TESTS is `{other}`, and not embedded, postgres or cluster"),
+        }
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        self.folder.path()
+    pub(crate) fn instances(self) -> usize {
+        if self == Self::Cluster { 3 } else { 1 }
     }
 }
 
@@ -34,15 +48,13 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    /// Those the environment asks for.
-    pub(crate) async fn chosen() -> Option<Self> {
-        let is_wanted = std::env::var("LEDGER_OF_TESTS").is_ok_and(|engine| engine == "postgres");
-        if is_wanted { Some(Self::start().await) } else { None }
-    }
-
-    pub(crate) async fn start() -> Self {
+    /// Those a choice needs.
+    pub(crate) async fn of(choice: Choice) -> Option<Self> {
+        if choice == Choice::Embedded {
+            return None;
+        }
         let database = Server::shared().await.unwrap().database().await.unwrap();
-        Self { database, redis: Redis::start().await }
+        Some(Self { database, redis: Redis::start().await })
     }
 
     pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
@@ -54,7 +66,6 @@ impl Engines {
         ]
     }
 }
-
 /// A Redis of its own.
 pub(crate) struct Redis {
     port: u16,

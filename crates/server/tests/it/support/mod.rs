@@ -1,21 +1,27 @@
 //! A stage: a real service in a temporary folder, an understudy beside it, and a client that speaks the API.
+//!
+//! On what it stands is chosen for a whole run of the tests (`engines`). Of several instances the client and the understudy see only
+//! their balancer; `service` and `app()` are the first one.
 
 pub(crate) mod axe;
+mod balancer;
 pub(crate) mod browser;
 pub(crate) mod cluster;
 pub(crate) mod engines;
 mod finding;
 pub(crate) mod npm;
+pub(crate) mod pausing;
 pub(crate) mod serving;
+pub(crate) mod site;
 pub(crate) mod stores;
 pub(crate) mod submissions;
+pub(crate) mod variables;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::Guards;
 use model::access::{Caller, Companies, Organisations, Role};
 use reqwest::StatusCode;
 use saveguard::app::App;
@@ -28,7 +34,8 @@ use serde_json::{Value, json};
 use understudy::server::{Opening, Session};
 use understudy::{Running, Settings};
 
-use engines::{Engines, Place};
+use pausing::Paused;
+use site::Site;
 pub(crate) use test_stores::free_port;
 
 /// Real delays of the Document Server are divided by this.
@@ -40,10 +47,12 @@ pub(crate) const SECRET: &str = "the secret shared with the document server";
 
 pub(crate) struct Stage {
     pub(crate) service: Service,
+    /// Further instances beside the first.
+    pub(crate) others: Vec<Service>,
     pub(crate) editor: Running,
     pub(crate) http: reqwest::Client,
     pub(crate) base: String,
-    pub(crate) folder: Place,
+    pub(crate) site: Site,
 }
 
 pub(crate) fn admin() -> Caller {
@@ -87,21 +96,20 @@ impl Stage {
     }
 
     pub(crate) async fn start_with(changes: &[(&str, &str)], editor: Settings) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::start_on(Site::new().await, changes, editor).await
+    }
+
+    pub(crate) async fn start_on(mut site: Site, changes: &[(&str, &str)], editor: Settings) -> Self {
         let editor = understudy::start(editor.with_secret(SECRET)).await.unwrap();
-        let engines = Engines::chosen().await;
-        let settings = engines.as_ref().map(Engines::settings).unwrap_or_default();
-        let settings = settings.iter().map(|(name, value)| (*name, value.as_str()));
-        let changes: Vec<(&str, &str)> = settings.chain(changes.iter().copied()).collect();
-        let config = config(folder.path(), &editor.url(), &changes);
-        let base = config.server.public_url.as_str().trim_end_matches('/').to_owned();
-        let service = Service::start(config, Guards::ALL).await.unwrap();
+        let configs = site.configs(&editor.url(), changes).await;
+        let base = configs[0].server.public_url.as_str().trim_end_matches('/').to_owned();
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .unwrap();
-        let stage = Self { service, editor, http, base, folder: Place::new(folder, engines) };
+        let paused = Paused { configs, editor, http, base, site };
+        let stage = paused.resume().await;
         stage.post("/api/v1/companies", &json!({ "id": "acme", "name": "Acme" })).await;
         stage.post("/api/v1/companies/acme/projects", &json!({ "id": "plans", "name": "Plans" })).await;
         stage
@@ -111,8 +119,29 @@ impl Stage {
         &self.service.app
     }
 
+    /// Every instance.
+    pub(crate) fn apps(&self) -> impl Iterator<Item = &Arc<App>> {
+        std::iter::once(&self.service).chain(&self.others).map(|service| &service.app)
+    }
+
     pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
+        self.site.path()
+    }
+
+    /// A place in the published tree, as the disk has it.
+    pub(crate) fn published(&self, path: &str) -> PathBuf {
+        site::published(&self.app().config).join(path)
+    }
+
+    /// A blob, as the disk has it.
+    pub(crate) fn blob(&self, digest: &str) -> PathBuf {
+        site::blob(&self.app().config, digest)
+    }
+
+    /// Whether everything that was saved is shown.
+    pub(crate) async fn is_published(&self) -> bool {
+        self.app().ledger.totals().await.unwrap().owed_publications == 0
+            && self.apps().all(|app| app.publications.is_empty())
     }
 
     pub(crate) fn token(&self, caller: &Caller) -> String {
@@ -228,7 +257,8 @@ impl Stage {
 
     pub(crate) async fn stop(self) {
         assert_eq!(self.service.app.ledger.inconsistencies().await.unwrap(), []);
-        assert_eq!(self.service.stop().await, 0, "work was left behind");
-        self.editor.stop().await;
+        let (paused, left) = self.pause().await;
+        assert_eq!(left, 0, "work was left behind");
+        paused.editor.stop().await;
     }
 }

@@ -5,29 +5,19 @@ use std::time::Duration;
 
 use saveguard::config::Config;
 
-use super::SECRET;
+use super::variables::variables;
 
 /// A running `saveguard serve`. Killed when the test is done with it.
 pub(crate) struct Serving(Child);
 
 impl Serving {
-    /// Starts it with the settings of a configuration and further variables or arguments.
-    pub(crate) fn start(config: &Config, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
+    /// Starts it with the settings of a configuration with what a test changes, and further arguments.
+    pub(crate) fn start(config: &Config, changes: &[(&str, &str)], arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_saveguard"));
         command.env_clear().args(arguments).arg("serve");
-        for (name, value) in [
-            ("SERVER_LISTEN", config.server.listen.to_string()),
-            ("SERVER_PUBLIC_URL", config.server.public_url.to_string()),
-            ("SERVER_INTERNAL_URL", config.server.internal_url.to_string()),
-            ("SERVER_DATA", config.server.data.display().to_string()),
-            ("SERVER_ENVIRONMENT", "test".to_owned()),
-            ("DOCUMENT_SERVER_PUBLIC_URL", config.document_server.public_url.to_string()),
-            ("DOCUMENT_SERVER_SECRET", SECRET.to_owned()),
-            ("LOG_FILTER", "error".to_owned()),
-        ] {
-            command.env(format!("SAVEGUARD_{name}"), value);
-        }
-        command.envs(variables.iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)));
+        let own = variables(config);
+        command.envs(own.into_iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)));
+        command.envs(changes.iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)));
         Self(command.spawn().unwrap())
     }
 }

@@ -1,5 +1,5 @@
 //! Which stores a test runs on. A module of tests that is included again under a name that ends in `_on_s3` or `_on_sftp` runs
-//! unchanged on that store: a test knows its own name by its thread.
+//! unchanged on that store: a test knows its own name by its thread. On PostgreSQL, everything else is on SFTP.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use test_stores::S3Server;
 use test_stores::s3::{ACCESS_KEY_ID, BUCKET, SECRET_ACCESS_KEY};
 use vault::contract::sshd::Sshd;
+
+use super::engines::Choice;
 
 enum Far {
     S3(S3Server),
@@ -24,6 +26,7 @@ pub(crate) fn settings(folder: &Path) -> Vec<(&'static str, String)> {
     let start: fn() -> Far = match name.split("::").next() {
         Some(module) if module.ends_with("_on_s3") => || Far::S3(S3Server::on_disk()),
         Some(module) if module.ends_with("_on_sftp") => || Far::Sftp(Sshd::start()),
+        _ if Choice::of_this_run() != Choice::Embedded => || Far::Sftp(Sshd::start()),
         _ => return Vec::new(),
     };
     FAR.with_borrow_mut(|far| match far.get_or_insert_with(start) {
