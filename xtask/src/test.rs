@@ -72,8 +72,8 @@ fn run_on(engines: Engines, expression: &str, names: &[String]) -> anyhow::Resul
     }
     // The package is chosen among all: chosen by `-p` it would be built with other features, and anew.
     let expression = format!("package(saveguard) and binary(it) and {expression}");
-    let mut arguments = vec!["nextest", "run", "--workspace", "--no-fail-fast", "--profile", engines.name()];
-    arguments.extend(["-E", expression.as_str()]);
+    let mut arguments = vec!["nextest", "run", "--workspace", "--test", "it", "--no-fail-fast"];
+    arguments.extend(["--profile", engines.name(), "-E", expression.as_str()]);
     arguments.extend(names.iter().map(String::as_str));
     shell::run_with("cargo", &arguments, &[("ENGINES_OF_TESTS", engines.name())])
 }
