@@ -66,8 +66,8 @@ fn run_on(engines: Engines, names: &[String]) -> anyhow::Result<()> {
         bail!("`--engines` needs cargo-nextest, whose profiles say which tests are left out");
     }
     // The package is chosen among all: chosen by `-p` it would be built with other features, and anew.
-    let mut arguments = vec!["nextest", "run", "--workspace", "--no-fail-fast", "--profile", engines.name()];
-    arguments.extend(["-E", "package(saveguard) and binary(it)"]);
+    let mut arguments = vec!["nextest", "run", "--workspace", "--test", "it", "--no-fail-fast"];
+    arguments.extend(["--profile", engines.name(), "-E", "package(saveguard) and binary(it)"]);
     arguments.extend(names.iter().map(String::as_str));
     shell::run_with("cargo", &arguments, &[("ENGINES_OF_TESTS", engines.name())])
 }

@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use model::CompanyId;
 use model::access::{Caller, Companies, Role};
 use reqwest::Method;
+use saveguard::config::StoreKind;
 use serde_json::{Value, json};
 
 use crate::cli::saveguard as on_data;
@@ -133,7 +134,8 @@ async fn a_save_has_a_receipt_that_the_trail_confirms() {
         assert_eq!(receipt[field], version[field], "{field}");
     }
     let hash = receipt["sha256"].as_str().unwrap();
-    assert_eq!(receipt["stored"]["vault"], "local");
+    let vault = if stage.app().config.stores.vault == StoreKind::Sftp { "sftp" } else { "local" };
+    assert_eq!(receipt["stored"]["vault"], vault);
     assert_eq!(receipt["stored"]["locator"], format!("sha256:{hash}"));
     let entry = &acts(&stage, "/api/v1/documents/12345/audit?action=save-committed").await[0];
     for field in ["chain", "sequence", "hash"] {
