@@ -10,6 +10,7 @@
 )]
 
 mod check;
+mod console;
 mod gauge;
 mod lanes;
 mod report;
@@ -28,6 +29,7 @@ const USAGE: &str = "\
 Usage: bench NAME [--json] [OPTIONS]
 
   check  the check of Office files, beside bare inflating and what unzip, xmllint and Python do (2 minutes)
+  console  every page on a ledger with 100,000 documents and 1,000,000 record versions (5 minutes)
   lanes  tasks in order per key, beside plain tokio and a thread per key in Java (5 minutes)
   saves  durable saves through the service, beside a reference that only flushes, hashes and inflates (10 minutes)
   seed1  the three scenarios of seed 1 through the running service (seconds)
@@ -36,6 +38,11 @@ Usage: bench NAME [--json] [OPTIONS]
   vaults  blobs into an SFTP server, beside OpenSSH's own sftp (5 minutes; needs sshd, and root)
 
   --json  print one line of JSON at the end; the table goes to stderr
+
+  of console:
+  --documents N        documents (100000)
+  --record-versions N  record versions (1000000)
+  --server PATH        the server to measure, instead of a release build
 
   of sessions:
   --sessions N     sessions held, each of a document of its own (2000)
@@ -49,7 +56,7 @@ Usage: bench NAME [--json] [OPTIONS]
   --server PATH    the server to measure, instead of a release build
 
 sessions ends with exit code 1 if anything failed or the 99th percentile of a save is more than 3 times the quiet one;
-submission, if it misses what is promised for it.
+console and submission, if they miss what is promised for them.
 
 Measure when nothing else runs.";
 
@@ -63,6 +70,9 @@ fn main() -> Result<ExitCode> {
     }
     let report = match arguments.as_slice() {
         ["check"] => check::run()?,
+        ["console", options @ ..] if let Some(options) = console::Options::parse(options) => {
+            console::run(&options)?
+        }
         ["lanes"] => lanes::run()?,
         ["saves"] => saves::run()?,
         ["seed1"] => seed1::run()?,
