@@ -13,6 +13,7 @@ mod check;
 mod console;
 mod gauge;
 mod lanes;
+mod published;
 mod report;
 mod saves;
 mod seed1;
@@ -31,11 +32,13 @@ Usage: bench NAME [--json] [OPTIONS]
   check  the check of Office files, beside bare inflating and what unzip, xmllint and Python do (2 minutes)
   console  every page on a ledger with 100,000 documents and 1,000,000 record versions (5 minutes)
   lanes  tasks in order per key, beside plain tokio and a thread per key in Java (5 minutes)
+  published  a published name that is watched while it is replaced by 10,000 saves over SFTP (10 minutes; needs sshd, and root)
   saves  durable saves through the service, beside a reference that only flushes, hashes and inflates (10 minutes)
   seed1  the three scenarios of seed 1 through the running service (seconds)
   sessions  saves while thousands of sessions are held, beside the same saves with one (12 minutes)
   submission  workbooks become records, beside a bare parse and the same job in Python (10 minutes)
-  vaults  blobs into an SFTP server, beside OpenSSH's own sftp (5 minutes; needs sshd, and root)
+  vaults [s3|sftp]  blobs into an SFTP server, beside OpenSSH's own sftp, and into an S3 server, beside the bare client
+                    library (5 minutes; needs sshd, and root)
 
   --json  print one line of JSON at the end; the table goes to stderr
 
@@ -43,6 +46,10 @@ Usage: bench NAME [--json] [OPTIONS]
   --documents N        documents (100000)
   --record-versions N  record versions (1000000)
   --server PATH        the server to measure, instead of a release build
+
+  of published:
+  --saves N        saves, each of which replaces the published file (10000)
+  --server PATH    the server to watch, instead of a release build
 
   of sessions:
   --sessions N     sessions held, each of a document of its own (2000)
@@ -56,7 +63,7 @@ Usage: bench NAME [--json] [OPTIONS]
   --server PATH    the server to measure, instead of a release build
 
 sessions ends with exit code 1 if anything failed or the 99th percentile of a save is more than 3 times the quiet one;
-console and submission, if they miss what is promised for them.
+console, published, submission and vaults, if they miss what is promised for them.
 
 Measure when nothing else runs.";
 
@@ -74,6 +81,9 @@ fn main() -> Result<ExitCode> {
             console::run(&options)?
         }
         ["lanes"] => lanes::run()?,
+        ["published", options @ ..] if let Some(options) = published::Options::parse(options) => {
+            published::run(&options)?
+        }
         ["saves"] => saves::run()?,
         ["seed1"] => seed1::run()?,
         ["sessions", options @ ..] if let Some(options) = sessions::Options::parse(options) => {
@@ -82,7 +92,9 @@ fn main() -> Result<ExitCode> {
         ["submission", options @ ..] if let Some(options) = submission::Options::parse(options) => {
             submission::run(&options)?
         }
-        ["vaults"] => vaults::run()?,
+        ["vaults"] => vaults::run(vaults::Only::All)?,
+        ["vaults", "s3"] => vaults::run(vaults::Only::S3)?,
+        ["vaults", "sftp"] => vaults::run(vaults::Only::Sftp)?,
         _ => {
             eprintln!("{USAGE}");
             return Ok(ExitCode::from(2));

@@ -62,6 +62,11 @@ impl Row {
         }
     }
 
+    /// Ours divided by the limit.
+    pub(crate) fn ratio_limit(&self) -> Option<f64> {
+        self.ratio_limit
+    }
+
     pub(crate) fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self

@@ -27,7 +27,7 @@ const OWNERS: [(&str, &[&str]); 17] = [
     ("metrics", &["crates/server"]),
     ("argon2", &["crates/server"]),
     ("redis", &["crates/signals"]),
-    ("object_store", &["crates/vault"]),
+    ("object_store", &["crates/vault", "bench"]),
     ("russh", &["crates/vault"]),
     ("russh-sftp", &["crates/vault"]),
     ("tokio-postgres", &["crates/ledger"]),

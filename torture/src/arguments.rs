@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
+use crate::cluster::RedisFate;
+use crate::world::VaultKind;
+
 /// Which way through the service is tortured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Flow {
@@ -21,6 +24,15 @@ impl Flow {
     }
 }
 
+/// Where the ledger is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Engine {
+    /// In the data folder of one service.
+    Sqlite,
+    /// On a PostgreSQL that several instances share.
+    Postgres,
+}
+
 /// Kills the real service at every step under real load, and checks every promise from outside.
 ///
 /// The service runs as a process of its own, a stand-in Document Server plays its editors, and everything the service
@@ -34,6 +46,16 @@ Examples:
   torture --kills 1000 --seed 7              a long run
   torture --kills 200 --power-loss           every kill takes the power with it
   torture --flow submissions --kills 60      workbooks instead of documents
+  torture --vault sftp --kills 300           vault and published tree on a storage server that is killed too
+  torture --vault s3 --outage 60             the storage is away for a minute under load
+  torture --instances 3 --engine postgres --kills 500
+                                             three instances behind a balancer, engines and network fail, too
+  torture --instances 3 --engine postgres --redis cut
+                                             the same, and Redis is switched off in the middle
+  torture --instances 3 --engine postgres --seed1 10000
+                                             a save and a force save at the same moment, at two instances
+  torture --instances 3 --engine postgres --rolling 3
+                                             all instances restarted in turn under load, three times
   torture --mutant no-order-guard            one guard removed: must be found out
   torture --all-mutants                      every guard removed in turn, and none
   torture --short                            what CI runs, in less than three minutes"
@@ -42,13 +64,36 @@ pub(crate) struct Arguments {
     /// What is tortured.
     #[arg(long, value_enum, default_value_t = Flow::Documents, value_name = "FLOW")]
     pub(crate) flow: Flow,
+    /// Where blobs and the published tree are. A far vault has a storage server of its own in each round, which is killed and frozen
+    /// like the service; saves may wait in the depot in every second round.
+    #[arg(long, value_enum, default_value_t = VaultKind::Local, value_name = "VAULT")]
+    pub(crate) vault: VaultKind,
+    /// Instead of kills: the storage of a far vault is away for so long under load, killed or frozen, with the depot forbidden and
+    /// allowed. Four rounds.
+    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["kills", "mutant", "all_mutants", "short"])]
+    pub(crate) outage: Option<u64>,
+    /// How many instances there are, behind a balancer. More than one needs `--engine postgres`.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(crate) instances: usize,
+    /// Where the ledger is. A PostgreSQL of its own is started for it; the vault is a folder that all instances share.
+    #[arg(long, value_enum, default_value_t = Engine::Sqlite, value_name = "ENGINE")]
+    pub(crate) engine: Engine,
+    /// What becomes of Redis, with `--engine postgres`.
+    #[arg(long, value_enum, default_value_t = RedisFate::On, value_name = "FATE")]
+    pub(crate) redis: RedisFate,
+    /// Instead of kills: so many times a save to one instance and a force save to another at the same moment.
+    #[arg(long, value_name = "TIMES", conflicts_with_all = ["rolling", "all_mutants", "short"])]
+    pub(crate) seed1: Option<u64>,
+    /// Instead of kills: stop and start all instances one after the other under load, so many times.
+    #[arg(long, value_name = "TIMES", conflicts_with_all = ["all_mutants", "short"])]
+    pub(crate) rolling: Option<u64>,
     /// How often the service is killed.
     #[arg(long, default_value_t = 60, value_name = "N")]
     pub(crate) kills: u64,
     /// Decides everything that is left to chance.
     #[arg(long, default_value_t = 1, value_name = "S")]
     pub(crate) seed: u64,
-    /// Print one line of JSON at the end: seed, kills, lost, damaged, duplicated, stuck.
+    /// Print one line of JSON at the end: seed, kills, storage_kills, lost, damaged, duplicated, stuck.
     #[arg(long)]
     pub(crate) json: bool,
     /// Remove one guard of the service. The run ends at the first finding; exit code 1 says that there was one.

@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser as _;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Engine, Flow};
+use crate::cluster::{self, Shape};
 use crate::report::{Totals, print, tell};
 use crate::run::{Keeping, Plan, run as run_plan};
-use crate::world::{Conditions, DiskKind, Weather};
+use crate::world::{Conditions, DiskKind, VaultKind, Weather, ensure_far};
 use crate::{mutants, program};
 
 /// Runs the program.
@@ -37,6 +39,10 @@ fn torture(arguments: &Arguments) -> Result<ExitCode> {
             mutants::run_all(&plan).await
         } else if arguments.short {
             mutants::run_short(&plan).await
+        } else if let Some(times) = arguments.seed1 {
+            end(&cluster::run_seed1(&plan, times).await?, arguments)
+        } else if let Some(times) = arguments.rolling {
+            end(&cluster::run_rolling(&plan, times).await?, arguments)
         } else {
             run_once(&plan, arguments).await
         }
@@ -66,6 +72,7 @@ fn plan(arguments: &Arguments) -> Result<(Plan, Option<tempfile::TempDir>)> {
             "this flow has no mutant `{mutant}`; --list-mutants lists them"
         );
     }
+    check_vault(arguments)?;
     tell(&format!("seed {}; rounds in {}", arguments.seed, folder.display()));
     let executable = match &arguments.server {
         Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?,
@@ -86,6 +93,9 @@ fn plan(arguments: &Arguments) -> Result<(Plan, Option<tempfile::TempDir>)> {
             mutant: arguments.mutant.clone(),
             weather: Weather::Rough,
             executable,
+            vault: arguments.vault,
+            outage: arguments.outage.map(Duration::from_secs),
+            cluster: shape(arguments)?,
         },
         folder,
         parallel: arguments.parallel,
@@ -96,15 +106,47 @@ fn plan(arguments: &Arguments) -> Result<(Plan, Option<tempfile::TempDir>)> {
     Ok((plan, temporary))
 }
 
+fn check_vault(arguments: &Arguments) -> Result<()> {
+    if arguments.outage.is_some() {
+        ensure_far(arguments.vault)?;
+    }
+    let is_far = arguments.vault != VaultKind::Local;
+    ensure!(!is_far || arguments.flow == Flow::Documents, "a far vault is tortured with documents only");
+    ensure!(!is_far || !arguments.short, "--short has its own vaults");
+    ensure!(!is_far || arguments.engine == Engine::Sqlite, "instances on PostgreSQL share a local folder");
+    Ok(())
+}
+
+/// How many instances there are to be, and on what; `None` for one service with its embedded ledger.
+fn shape(arguments: &Arguments) -> Result<Option<Shape>> {
+    if arguments.engine == Engine::Sqlite {
+        let needs = "needs --engine postgres";
+        ensure!(arguments.instances == 1, "--instances {} {needs}", arguments.instances);
+        ensure!(arguments.seed1.is_none() && arguments.rolling.is_none(), "--seed1 and --rolling {needs}");
+        return Ok(None);
+    }
+    let least = if arguments.seed1.is_some() || arguments.rolling.is_some() { 2 } else { 1 };
+    ensure!(arguments.instances >= least, "--instances must be {least} or more");
+    ensure!(!arguments.power_loss, "--power-loss is for the embedded ledger: PostgreSQL is on another disk");
+    ensure!(arguments.flow == Flow::Documents, "--engine postgres knows the flow of documents only");
+    Ok(Some(Shape { instances: arguments.instances, redis: arguments.redis, settings: Vec::new() }))
+}
+
 async fn run_once(plan: &Plan, arguments: &Arguments) -> Result<ExitCode> {
     let totals = run_plan(plan).await?;
+    let code = end(&totals, arguments)?;
+    warn_of_steps(&totals);
+    Ok(code)
+}
+
+/// Tells the outcome.
+fn end(totals: &Totals, arguments: &Arguments) -> Result<ExitCode> {
     if arguments.json {
         tell(&totals.summary());
         print(&totals.to_json());
     } else {
         print(&totals.summary());
     }
-    warn_of_steps(&totals);
     Ok(if totals.has_findings() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

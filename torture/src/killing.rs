@@ -12,6 +12,7 @@ use anyhow::Result;
 use crate::arguments::Flow;
 use crate::chronicle::{Class, Violation};
 use crate::dice::Dice;
+use crate::unplugging;
 use crate::world::{CrashAt, Cut, DiskKind, Process, Start, World};
 
 /// A start that takes longer than this is stuck.
@@ -42,6 +43,8 @@ pub(crate) struct Life {
 pub(crate) enum End {
     /// At a hit of a step.
     AtStep(CrashAt),
+    /// After the storage has died at a hit of a step; at that step itself where there is no storage server.
+    StorageAtStep(CrashAt),
     /// So long after it was started.
     After(Duration),
 }
@@ -69,7 +72,9 @@ fn life(dice: &mut Dice, (flow, steps): (Flow, &[String]), (number, calm_at): (u
     let end = if number % 2 == 0 && count > 0 {
         let turn = number / 2;
         let step = steps[usize::try_from(turn % count).unwrap_or(0)].clone();
-        End::AtStep(CrashAt { step, hit: 1 + turn / count % HITS })
+        let crash_at = CrashAt { step, hit: 1 + turn / count % HITS };
+        // Every step has both in turn.
+        if (turn + turn / count) % 2 == 0 { End::AtStep(crash_at) } else { End::StorageAtStep(crash_at) }
     } else {
         let spans = match flow {
             Flow::Documents => [(3, 0..150), (4, 150..700), (2, 700..1600)],
@@ -106,8 +111,20 @@ pub(crate) async fn start(world: &World, crash_at: Option<&CrashAt>) -> Result<O
 
 /// Lets the service live a life to its end.
 pub(crate) async fn live(world: &World, life: &Life) -> Result<Outcome> {
+    let outcome = match (&life.end, &world.storage) {
+        (End::StorageAtStep(at), Some(storage)) => unplugging::live(world, storage, at).await?,
+        _ => live_alone(world, life).await?,
+    };
+    if world.disk.kind() == DiskKind::PowerLoss {
+        let _in_place = world.disk_in_place.write().await;
+        world.disk.cut(life.cut).await?;
+    }
+    Ok(outcome)
+}
+
+async fn live_alone(world: &World, life: &Life) -> Result<Outcome> {
     let crash_at = match &life.end {
-        End::AtStep(crash_at) => Some(crash_at),
+        End::AtStep(crash_at) | End::StorageAtStep(crash_at) => Some(crash_at),
         End::After(_) => None,
     };
     if let Some(calm) = life.calm {
@@ -119,17 +136,27 @@ pub(crate) async fn live(world: &World, life: &Life) -> Result<Outcome> {
         process.freeze_for(time).await?;
     }
     let (outcome, end) = match &life.end {
-        End::AtStep(crash_at) => until_step(world, &mut process, crash_at).await,
+        End::AtStep(crash_at) | End::StorageAtStep(crash_at) => {
+            until_step(world, &mut process, crash_at).await
+        }
         End::After(time) => until_time(world, &mut process, *time).await,
     };
-    world.chronicle.note(format!("kill {}: {end}", world.kills() + 1));
-    world.count_kill();
-    process.kill().await?;
-    if world.disk.kind() == DiskKind::PowerLoss {
-        let _in_place = world.disk_in_place.write().await;
-        world.disk.cut(life.cut).await?;
-    }
+    strike(world, process, &end).await?;
     Ok(outcome)
+}
+
+/// Kills the service.
+pub(crate) async fn strike(world: &World, process: Process, when: &str) -> Result<()> {
+    world.chronicle.note(format!("kill {}: {when}", world.kills() + 1));
+    world.count_kill();
+    process.kill().await
+}
+
+/// Waits until the service answers, and returns how long that took.
+pub(crate) async fn await_start(world: &World, process: &mut Process) -> Duration {
+    let start = process.ready(START_PATIENCE).await;
+    check_start(world, start, process);
+    process.started.elapsed()
 }
 
 async fn until_step(world: &World, process: &mut Process, crash_at: &CrashAt) -> (Outcome, String) {
@@ -191,5 +218,34 @@ fn check_exit(world: &World, process: &mut Process, expected: Expected) {
     if expected == Expected::Alive || !was_aborted {
         let what = format!("the service ended by itself: {exit:?}");
         world.chronicle.accuse(Violation::new(Class::Stuck, what));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn at_every_step_the_service_and_the_storage_are_killed_in_turn() {
+        let steps: Vec<String> = (0..6).map(|number| format!("step.{number}")).collect();
+        let kills = 4 * steps.len() as u64;
+
+        let lives = lives(&mut Dice::of(1), (Flow::Documents, &steps), 0..kills);
+
+        let (mut service, mut storage) = (BTreeSet::new(), BTreeSet::new());
+        for life in lives {
+            match life.end {
+                End::AtStep(at) => drop(service.insert(at.step)),
+                End::StorageAtStep(at) => drop(storage.insert(at.step)),
+                End::After(_) => {}
+            }
+        }
+        // One life of a round is left alone for long instead.
+        assert!(
+            service.len() >= steps.len() - 1 && storage.len() >= steps.len() - 1,
+            "{service:?} {storage:?}"
+        );
     }
 }

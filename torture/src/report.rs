@@ -13,7 +13,8 @@ use crate::checking::lines_about;
 use crate::chronicle::{Class, Deed, Violation};
 use crate::round::Report;
 use crate::run::Plan;
-use crate::world::World;
+use crate::unplugging::STORAGE_KILLED;
+use crate::world::{VaultKind, World};
 
 /// Findings of a round that are told with their story; the rest only by name.
 const STORIES_MAX: usize = 3;
@@ -123,8 +124,16 @@ impl Totals {
                 Flow::Documents => "",
                 Flow::Submissions => " --flow submissions",
             };
+            let vault = match setting.conditions.vault {
+                VaultKind::Local => String::new(),
+                far => format!(" --vault {}", far.as_str()),
+            };
+            let outage = setting.conditions.outage.map(|time| format!(" --outage {}", time.as_secs()));
+            let outage = outage.unwrap_or_default();
+            let cluster = setting.conditions.cluster.as_ref();
+            let cluster = cluster.map(|shape| format!(" {}", shape.as_arguments())).unwrap_or_default();
             tell(&format!(
-                "  seen again, with luck, by: torture{flow} --seed {}{} --only-round {}",
+                "  seen again, with luck, by: torture{flow}{vault}{outage}{cluster} --seed {}{} --only-round {}",
                 self.seed,
                 mutant.unwrap_or_default(),
                 setting.round
@@ -137,11 +146,16 @@ impl Totals {
         words.collect::<Vec<_>>().join(", ")
     }
 
+    fn storage_kills(&self) -> u64 {
+        self.tallies.get(STORAGE_KILLED).copied().unwrap_or(0)
+    }
+
     /// One line for machines.
     pub(crate) fn to_json(&self) -> String {
         json!({
             "seed": self.seed,
             "kills": self.kills,
+            "storage_kills": self.storage_kills(),
             "lost": self.count(Class::Lost),
             "damaged": self.count(Class::Damaged),
             "duplicated": self.count(Class::Duplicated),
@@ -152,10 +166,15 @@ impl Totals {
 
     /// The outcome and what was covered, for people.
     pub(crate) fn summary(&self) -> String {
+        let storage = match self.storage_kills() {
+            0 => String::new(),
+            kills => format!(" and {kills} of the storage"),
+        };
         let mut lines = vec![format!(
-            "seed {}: {} kills in {} rounds, {:.0} s, slowest start {} ms: {}",
+            "seed {}: {} kills{} in {} rounds, {:.0} s, slowest start {} ms: {}",
             self.seed,
             self.kills,
+            storage,
             self.rounds,
             self.took().as_secs_f64(),
             self.slowest_start.as_millis(),

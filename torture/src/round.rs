@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use tokio::task::JoinSet;
 
-use crate::checking::{Facts, Ledger, check_after_kill, check_at_rest};
+use crate::checking::{Facts, Ledger, check_after_kill, check_at_rest, check_stored};
 use crate::chronicle::{Class, Violation};
 use crate::dice::Dice;
 use crate::killing::{self, Life, Outcome};
 use crate::watching::{self, Seen};
 use crate::world::{Cut, DiskKind, Process, Setting, Weather, World};
-use crate::{load, settling};
+use crate::{load, settling, unplugging};
 
 /// How long the players may take to finish their scenes.
 const LAST_SCENES: Duration = Duration::from_secs(40);
@@ -99,7 +99,7 @@ pub(crate) fn is_caught(world: &World) -> bool {
     world.setting.conditions.mutant.is_some() && !world.chronicle.violations().is_empty()
 }
 
-async fn prepare(world: &World) -> Result<()> {
+pub(crate) async fn prepare(world: &World) -> Result<()> {
     let prepared = async {
         world.host.set_up().await?;
         load::bring_documents(world).await
@@ -111,28 +111,33 @@ async fn prepare(world: &World) -> Result<()> {
 }
 
 /// Everybody who acts in a round.
-struct Stage {
+pub(crate) struct Stage {
     players: JoinSet<()>,
     around: JoinSet<Result<()>>,
-    watchers: JoinSet<()>,
-    seen: Arc<Seen>,
+    pub(crate) watchers: JoinSet<()>,
+    pub(crate) seen: Arc<Seen>,
 }
 
 impl Stage {
-    fn begin(world: &Arc<World>) -> Self {
+    pub(crate) fn begin(world: &Arc<World>) -> Self {
         let dice = Dice::of(world.setting.seed);
         let (mut players, mut around, mut watchers) = (JoinSet::new(), JoinSet::new(), JoinSet::new());
         load::begin(world, &mut players);
         players.spawn(load::upload_more(Arc::clone(world), dice.part("uploads", 0)));
-        if world.setting.conditions.weather == Weather::Rough {
+        let has_outage = world.setting.conditions.outage.is_some();
+        // A crash would end the very sessions that save during an outage.
+        if world.setting.conditions.weather == Weather::Rough && !has_outage {
             around.spawn(load::crash_the_editor(Arc::clone(world), dice.part("crashes", 0)));
+        }
+        if !has_outage {
+            around.spawn(unplugging::strike_at_random(Arc::clone(world), dice.part("unplugging", 0)));
         }
         let seen = watching::begin(world, &mut watchers);
         Self { players, around, watchers, seen }
     }
 
     /// The curtain falls; everybody finishes.
-    async fn end(&mut self, world: &World) -> Result<()> {
+    pub(crate) async fn end(&mut self, world: &World) -> Result<()> {
         world.curtain.cancel();
         while let Some(ended) = self.around.join_next().await {
             ended??;
@@ -157,6 +162,7 @@ pub(crate) async fn end_power(world: &World, cut: Cut) -> Result<()> {
 
 async fn after_kill(world: &World, seen: &Seen) -> Result<()> {
     let published = check_after_kill(world).await?;
+    check_stored(world);
     if world.disk.kind() == DiskKind::PowerLoss {
         seen.expect_only(published);
     }
@@ -164,7 +170,7 @@ async fn after_kill(world: &World, seen: &Seen) -> Result<()> {
 }
 
 /// Brings the world to rest, restarts it twice more, and checks everything.
-async fn finish(world: &Arc<World>, stage: &mut Stage) -> Result<()> {
+pub(crate) async fn finish(world: &Arc<World>, stage: &mut Stage) -> Result<()> {
     world.editor.clear_faults().await;
     let Some(process) = killing::start(world, None).await? else { return Ok(()) };
     stage.end(world).await?;
@@ -192,7 +198,7 @@ pub(crate) async fn restart_and_read(world: &Arc<World>) -> Result<Option<Ledger
     tokio::time::sleep(FIRST_ROUND).await;
     settling::rest(world).await;
     kill(world, process).await?;
-    Ledger::read(&world.data(), &world.setting.folder.join("copy")).await
+    Ledger::of(world).await
 }
 
 /// Recovery with nothing to do changes nothing.

@@ -9,8 +9,10 @@ use tokio::task::JoinSet;
 use understudy::chance;
 
 use crate::arguments::Flow;
+use crate::cluster;
 use crate::dice::Dice;
 use crate::killing;
+use crate::outage;
 use crate::report::{Totals, tell};
 use crate::round::{self, Report};
 use crate::submissions;
@@ -43,7 +45,17 @@ impl Plan {
 
     /// The steps of its flow.
     pub(crate) fn steps(&self) -> Vec<String> {
-        self.all_steps.iter().filter(|step| self.conditions.flow.has(step)).cloned().collect()
+        let conditions = &self.conditions;
+        let is_meant = |step: &&String| conditions.flow.has(step) && conditions.vault.has(step);
+        self.all_steps.iter().filter(is_meant).cloned().collect()
+    }
+
+    /// Rounds with the numbers of their kills.
+    fn rounds(&self) -> Vec<(u64, std::ops::Range<u64>)> {
+        match self.conditions.outage {
+            Some(_) => outage::ROUNDS.map(|number| (number, 0..0)).collect(),
+            None => split(self.kills),
+        }
     }
 
     /// The same under other conditions.
@@ -68,7 +80,7 @@ pub(crate) async fn run(plan: &Plan) -> Result<Totals> {
     let mut totals = Totals::new(plan);
     let turns = Arc::new(Semaphore::new(plan.parallel.max(1)));
     let mut rounds = JoinSet::new();
-    for (number, kills) in split(plan.kills) {
+    for (number, kills) in plan.rounds() {
         if plan.only_round.is_some_and(|only| only != number) {
             continue;
         }
@@ -96,7 +108,8 @@ fn split(kills: u64) -> Vec<(u64, std::ops::Range<u64>)> {
     (0..rounds).map(|round| (round, share(round)..share(round + 1))).collect()
 }
 
-async fn play(plan: &Plan, number: u64, kills: std::ops::Range<u64>) -> Result<Report> {
+/// What a round is made of.
+pub(crate) fn setting(plan: &Plan, number: u64) -> Result<Setting> {
     let setting = Setting {
         round: number,
         seed: chance::draw(plan.seed, "round", number),
@@ -104,16 +117,23 @@ async fn play(plan: &Plan, number: u64, kills: std::ops::Range<u64>) -> Result<R
         folder: plan.folder.join(format!("round-{number}")),
     };
     std::fs::create_dir_all(&setting.folder)?;
+    Ok(setting)
+}
+
+async fn play(plan: &Plan, number: u64, kills: std::ops::Range<u64>) -> Result<Report> {
+    let setting = setting(plan, number)?;
     let (flow, steps) = (plan.conditions.flow, plan.steps());
     let lives = killing::lives(&mut Dice::of(setting.seed).part("kills", 0), (flow, &steps), kills);
     match flow {
+        Flow::Documents if plan.conditions.outage.is_some() => outage::play(setting).await,
+        Flow::Documents if plan.conditions.cluster.is_some() => cluster::play(setting, lives).await,
         Flow::Documents => round::play(setting, lives).await,
         Flow::Submissions => submissions::play(setting, lives).await,
     }
 }
 
 /// Folders in which nothing was found are of no use to anybody.
-fn clean_up(plan: &Plan, report: &Report) {
+pub(crate) fn clean_up(plan: &Plan, report: &Report) {
     let is_clean = report.world.chronicle.violations().is_empty();
     let folder = &report.world.setting.folder;
     if is_clean && plan.keeping == Keeping::Findings {

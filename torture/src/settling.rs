@@ -14,7 +14,7 @@ use crate::checking::document_of;
 use crate::chronicle::{Class, Violation};
 use crate::dice::Dice;
 use crate::load::Visitor;
-use crate::world::World;
+use crate::world::{Host, World};
 
 /// Recovery runs once a second, and needs two rounds for what one of them found.
 const REST_PATIENCE: Duration = Duration::from_secs(20);
@@ -51,14 +51,24 @@ async fn what_is_left(world: &World) -> String {
     if !forgotten.is_empty() {
         return format!("forgotten files are left: {}", forgotten.join(", "));
     }
-    let Ok(status) = world.host.get("/api/v1/operations/status").await else {
+    for host in world.hosts() {
+        let left = what_is_left_at(&host).await;
+        if !left.is_empty() {
+            return left;
+        }
+    }
+    String::new()
+}
+
+async fn what_is_left_at(host: &Host) -> String {
+    let Ok(status) = host.get("/api/v1/operations/status").await else {
         return "the service does not answer".to_owned();
     };
-    let owed = ["open_saves", "owed_publications"].iter().find(|name| status[**name] != 0);
+    let owed = ["open_saves", "owed_publications", "depot_blobs"].iter().find(|name| status[**name] != 0);
     if let Some(name) = owed {
         return format!("{name} is {}", status[*name]);
     }
-    match world.host.get("/api/v1/operations/lanes").await {
+    match host.get("/api/v1/operations/lanes").await {
         Ok(lanes) if lanes["is_empty"] == true && lanes["jobs"] == 0 => String::new(),
         Ok(lanes) => format!("the lanes are not empty: {lanes}"),
         Err(_) => "the service does not answer".to_owned(),

@@ -16,7 +16,7 @@ use understudy::office::sha256_hex;
 
 use crate::checking::document_of;
 use crate::chronicle::{Class, Violation};
-use crate::world::{NoAnswer, World};
+use crate::world::{Host, NoAnswer, World};
 
 const READER_PAUSE: Duration = Duration::from_millis(15);
 const TREE_PAUSE: Duration = Duration::from_millis(4);
@@ -45,22 +45,26 @@ impl Seen {
 /// Starts the watchers; they stop when the set is shut down.
 pub(crate) fn begin(world: &Arc<World>, watchers: &mut JoinSet<()>) -> Arc<Seen> {
     let seen = Arc::new(Seen::default());
-    watchers.spawn(read_heads(Arc::clone(world)));
+    for host in world.hosts() {
+        watchers.spawn(read_heads(Arc::clone(world), host));
+    }
     watchers.spawn(read_tree(Arc::clone(world), Arc::clone(&seen)));
     watchers.spawn(follow_promises(Arc::clone(world)));
     seen
 }
 
 /// Reads the head of every document again and again: whole, and never an older one.
-async fn read_heads(world: Arc<World>) {
+async fn read_heads(world: Arc<World>, host: Host) {
     let mut newest: HashMap<String, (u32, u32)> = HashMap::new();
     loop {
         for id in world.papers().into_keys() {
-            match world.host.bytes(&format!("/api/v1/documents/{id}/content")).await {
+            let asked_ms = world.chronicle.now_ms();
+            match host.bytes(&format!("/api/v1/documents/{id}/content")).await {
                 Ok((bytes, label, hash)) => {
                     world.chronicle.count("heads read", 1);
                     check_head(&world, &id, (&bytes, &label, &hash));
                     let label = parse_label(&label);
+                    world.history.note_head(&id, (asked_ms, world.chronicle.now_ms()), (label, hash));
                     let newest = newest.entry(id.clone()).or_insert(label);
                     if label < *newest {
                         let what = format!("the head went back from {newest:?} to {label:?}");
@@ -88,7 +92,7 @@ fn check_head(world: &World, id: &str, (bytes, label, hash): (&[u8], &str, &str)
     }
 }
 
-fn parse_label(label: &str) -> (u32, u32) {
+pub(crate) fn parse_label(label: &str) -> (u32, u32) {
     let (version, checkpoint) = label.split_once('.').unwrap_or((label, "0"));
     (version.parse().unwrap_or(0), checkpoint.parse().unwrap_or(0))
 }

@@ -7,7 +7,7 @@ use anyhow::bail;
 use crate::shell::{exists, run};
 
 /// A program the tests start, and the package that has it.
-const NEEDED: [(&str, &str); 9] = [
+const NEEDED: [(&str, &str); 11] = [
     ("chromium", "chromium"),
     ("chromedriver", "chromium-driver"),
     // Two of the example applications.
@@ -22,6 +22,9 @@ const NEEDED: [(&str, &str); 9] = [
     ("ssh-keygen", "openssh-client"),
     // Not in the path, and its version is in the name of its folder.
     ("/usr/lib/postgresql/15/bin/postgres", "postgresql-15"),
+    // The deployment files are read by those they are for.
+    ("/usr/sbin/nginx", "nginx-light"),
+    ("systemd-analyze", "systemd"),
 ];
 
 /// What stands beside us in `bench check`, and the package that has it. Without it its column stays empty.
@@ -43,8 +46,11 @@ fn missing(needed: &[(&str, &'static str)]) -> Vec<&'static str> {
 /// Installs what is missing; without root it says the line that does.
 pub(crate) fn ensure() -> anyhow::Result<()> {
     let mut missing = missing(&NEEDED);
-    if !has_venv() {
+    if !has_modules("ensurepip, venv") {
         missing.push("python3-venv");
+    }
+    if !has_modules("yaml") {
+        missing.push("python3-yaml");
     }
     if missing.is_empty() {
         return Ok(());
@@ -62,10 +68,11 @@ pub(crate) fn ensure() -> anyhow::Result<()> {
     install(&missing)
 }
 
-/// The S3 server of the tests lives in a Python environment of its own (`test-stores`), and Debian has that apart.
-fn has_venv() -> bool {
+/// The S3 server of the tests lives in a Python environment of its own (`test-stores`), and Debian has that apart. The deployment
+/// files are read as YAML.
+fn has_modules(names: &str) -> bool {
     Command::new("python3")
-        .args(["-c", "import ensurepip, venv"])
+        .args(["-c", &format!("import {names}")])
         .output()
         .is_ok_and(|output| output.status.success())
 }

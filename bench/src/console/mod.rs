@@ -73,7 +73,7 @@ async fn measure(options: &Options) -> Result<Report> {
     let program = std::env::current_exe()?;
     let folder = tempfile::tempdir_in(program.parent().unwrap_or_else(|| Path::new(".")))?;
     let filled = filling::fill(&folder.path().join("data"), options.size).await?;
-    let service = Service::start_on(folder, NO_DOCUMENT_SERVER, options.server.as_deref()).await?;
+    let service = Service::start_on(folder, NO_DOCUMENT_SERVER, options.server.as_deref(), &[]).await?;
     let visitor = Visitor::sign_in(&service).await?;
     let mut findings = Findings::default();
     for page in pages::all(&filled) {

@@ -33,8 +33,13 @@ impl Stage {
 
     /// With a program of somebody's choice, instead of a release build.
     pub(crate) async fn start_program(program: Option<&Path>) -> Result<Self> {
+        Self::start_with(program, &[]).await
+    }
+
+    /// With more settings.
+    pub(crate) async fn start_with(program: Option<&Path>, settings: &[(&str, String)]) -> Result<Self> {
         let documents = DocumentServer::start().await?;
-        let service = Service::start(&documents.url(), program).await?;
+        let service = Service::start_with(&documents.url(), program, settings).await?;
         Ok(Self { service, documents })
     }
 

@@ -28,9 +28,18 @@ pub(crate) struct Service {
 impl Service {
     /// Starts it for a Document Server, with a company and a project in it. Built in release mode, if no program is given.
     pub(crate) async fn start(document_server_url: &str, program: Option<&Path>) -> Result<Self> {
+        Self::start_with(document_server_url, program, &[]).await
+    }
+
+    /// The same with more settings.
+    pub(crate) async fn start_with(
+        document_server_url: &str,
+        program: Option<&Path>,
+        settings: &[(&str, String)],
+    ) -> Result<Self> {
         // Beside the build results: `/tmp` may be memory, and memory flushes for free.
         let folder = tempfile::tempdir_in(target_folder()?)?;
-        let service = Self::start_on(folder, document_server_url, program).await?;
+        let service = Self::start_on(folder, document_server_url, program, settings).await?;
         service.post("/api/v1/companies", "bench", &json!({ "id": "bench", "name": "Bench" })).await?;
         let project = json!({ "id": "saves", "name": "Saves" });
         service.post("/api/v1/companies/bench/projects", "bench", &project).await?;
@@ -42,10 +51,11 @@ impl Service {
         folder: tempfile::TempDir,
         document_server_url: &str,
         program: Option<&Path>,
+        settings: &[(&str, String)],
     ) -> Result<Self> {
         let program = program.map_or_else(build, |program| Ok(program.to_owned()))?;
         let address = free_address()?;
-        let process = start_process(&program, folder.path(), (address, document_server_url))?;
+        let process = start_process(&program, folder.path(), (address, document_server_url), settings)?;
         let http = reqwest::Client::builder().no_proxy().build()?;
         let service = Self { address, process, http, _folder: folder };
         service.until_ready().await?;
@@ -163,6 +173,7 @@ fn start_process(
     program: &Path,
     folder: &Path,
     (address, document_server_url): (SocketAddr, &str),
+    more: &[(&str, String)],
 ) -> Result<Child> {
     let settings = [
         ("SERVER_LISTEN", address.to_string()),
@@ -176,7 +187,7 @@ fn start_process(
     ];
     let mut command = Command::new(program);
     command.arg("serve").stdout(Stdio::null()).stderr(Stdio::null());
-    for (name, value) in settings {
+    for (name, value) in settings.iter().chain(more) {
         command.env(format!("SAVEGUARD_{name}"), value);
     }
     command.spawn().context("the server cannot be started")

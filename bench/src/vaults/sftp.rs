@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
-use model::{EditorKey, Guards};
+use model::Guards;
 use tokio::task::JoinSet;
 use vault::contract::sshd::{SFTP_SERVER, Sshd};
-use vault::sftp::Store;
-use vault::{Sidecar, Spooled, Vault as _};
+use vault::sftp::{SftpVault, Store};
 
-use super::{Load, ROUNDS, spooled, timed};
+use super::{Load, ROUNDS, put_all, spooled, timed};
 use crate::report::Row;
 
 /// Whether both sides flush what they store.
@@ -37,14 +36,15 @@ pub(super) async fn rows(loads: &[Load]) -> Result<Vec<Row>> {
                 let sshd = Sshd::start_in(&parent, SFTP_SERVER);
                 let contents = load.contents(round);
                 let batches = Batches::write(&sshd, &contents, (load.side_by_side, flushed))?;
-                let blobs = spooled(&contents);
+                let (blobs, _spool) = spooled(&contents, &parent).await?;
                 drop(contents);
+                let vault = open(&sshd, flushed)?;
                 // Who goes second finds a busier disk: they take turns.
                 let ours_first = round % 2 == 0;
                 if !ours_first {
                     limit.push(timed(batches.run(&sshd)).await?);
                 }
-                ours.push(timed(put_all(&sshd, blobs, (load.side_by_side, flushed))).await?);
+                ours.push(timed(put_all(vault, blobs, load.side_by_side)).await?);
                 if ours_first {
                     limit.push(timed(batches.run(&sshd)).await?);
                 }
@@ -61,27 +61,9 @@ pub(super) async fn rows(loads: &[Load]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-async fn put_all(sshd: &Sshd, blobs: Vec<Spooled>, (side_by_side, flushed): (usize, Flushed)) -> Result<()> {
+fn open(sshd: &Sshd, flushed: Flushed) -> Result<Arc<SftpVault>> {
     let guards = Guards { fsync: flushed == Flushed::Yes, ..Guards::ALL };
-    let vault = Store::open(sshd.settings(), &guards)?.vault();
-    let key = EditorKey::parse("prod_12345_edit_1.k").context("a key")?;
-    let sidecar = Arc::new(Sidecar::Saved { key, status: 2 });
-    let blobs = Arc::new(std::sync::Mutex::new(blobs.into_iter()));
-    let mut workers = JoinSet::new();
-    for _ in 0..side_by_side {
-        let (vault, sidecar, blobs) = (vault.clone(), Arc::clone(&sidecar), Arc::clone(&blobs));
-        workers.spawn(async move {
-            let next = || blobs.lock().ok().and_then(|mut blobs| blobs.next());
-            while let Some(blob) = next() {
-                vault.put(&blob, &sidecar).await?;
-            }
-            anyhow::Ok(())
-        });
-    }
-    while let Some(done) = workers.join_next().await {
-        done??;
-    }
-    Ok(())
+    Ok(Arc::new(Store::open(sshd.settings(), &guards)?.vault()))
 }
 
 /// The same files for `sftp`, with what it is to do with them.

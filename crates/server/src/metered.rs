@@ -26,6 +26,10 @@ impl Vault for Metered {
         counted(self.0.put(spooled, sidecar).await)
     }
 
+    async fn mend(&self, spooled: &Spooled) -> Result<()> {
+        counted(self.0.mend(spooled).await)
+    }
+
     async fn open(&self, digest: &Digest, range: Option<Range<u64>>) -> Result<BlobReader> {
         counted(self.0.open(digest, range).await)
     }

@@ -22,12 +22,25 @@ pub(crate) fn moto() -> PathBuf {
     folder.join("bin/python")
 }
 
+/// How a server is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// Soon.
+    Debug,
+    /// Fast: for whoever measures against it.
+    Release,
+}
+
 /// An S3 server that keeps objects as files.
-pub(crate) fn s3s_fs() -> PathBuf {
-    let folder = target().join("s3s-fs");
-    once("s3s-fs", || {
+pub(crate) fn s3s_fs(build: Build) -> PathBuf {
+    let (name, options): (&str, &[&str]) = match build {
+        Build::Debug => ("s3s-fs", &["--debug"]),
+        Build::Release => ("s3s-fs-release", &[]),
+    };
+    let folder = target().join(name);
+    once(name, || {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args(["install", "--quiet", "--locked", "--debug", "--features", "binary", "--root"]);
+        cargo.args(["install", "--quiet", "--locked"]).args(options).args(["--features", "binary", "--root"]);
         // Outside of this workspace, and not with its flags: it is somebody else's program.
         cargo.arg(&folder).arg(S3S_FS).env("CARGO_TARGET_DIR", folder.join("build"));
         run(cargo.current_dir(target()).env_remove("RUSTFLAGS"));

@@ -22,5 +22,5 @@ pub use s3::S3Server;
 /// Installs every program there is, so that no test has to wait for it.
 pub fn install() {
     installing::moto();
-    installing::s3s_fs();
+    installing::s3s_fs(installing::Build::Debug);
 }

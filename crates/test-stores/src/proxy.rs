@@ -1,12 +1,13 @@
 //! A proxy between a client and a server that fails as told.
 //!
 //! Guarantees: a change of mode cuts every connection there is, so that the next request meets the new mode. Every thread ends
-//! when the proxy is dropped. Does not do: know protocols; it counts bytes and replies.
+//! when the proxy is dropped. Does not do: know protocols; it counts bytes and replies. Only what it says instead of a server is HTTP.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// What happens to a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,22 @@ pub enum Mode {
     CutRequestsAfter(u64),
     /// After so many pieces from the server, in all, the next one is cut off, and nothing passes any more.
     CutRepliesAfter(u64),
+    /// After so many pieces from the server, in all, the next one is kept back and its client told that the server failed, once.
+    DenyReplyAfter(u64),
+    /// So many bytes a second pass from a client.
+    SlowRequests(u64),
+}
+
+/// What a server says that did it, or did not.
+const FAILED: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+/// What passes of a piece.
+enum Passing {
+    All,
+    /// So much of it, and nothing any more.
+    Only(usize),
+    /// Something else, and nothing any more on this connection.
+    Instead(&'static [u8]),
 }
 
 /// A proxy on a free port of the loopback.
@@ -129,15 +146,20 @@ impl Shared {
         std::thread::spawn(move || replies.pass((server, client), Self::may_answer));
     }
 
-    fn pass(&self, (mut from, mut to): (TcpStream, TcpStream), allowed: fn(&Self, usize) -> usize) {
+    fn pass(&self, (mut from, mut to): (TcpStream, TcpStream), allowed: fn(&Self, usize) -> Passing) {
         let mut buffer = vec![0; 64 * 1024];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
             let passing = allowed(self, count);
-            if to.write_all(&buffer[..passing]).is_err() {
-                break;
-            }
-            if passing < count {
+            let bytes = match passing {
+                Passing::All => &buffer[..count],
+                Passing::Only(count) => &buffer[..count],
+                Passing::Instead(bytes) => bytes,
+            };
+            let is_over = to.write_all(bytes).is_err() || !matches!(passing, Passing::All);
+            if matches!(passing, Passing::Only(_)) {
                 self.cut_all();
+            }
+            if is_over {
                 break;
             }
         }
@@ -145,23 +167,30 @@ impl Shared {
         let _ = from.shutdown(Shutdown::Both);
     }
 
-    /// How many of so many bytes of a request may pass.
-    fn may_send(&self, count: usize) -> usize {
+    /// What may pass of so many bytes of a request.
+    #[allow(clippy::disallowed_methods, reason = "a slow line takes time")]
+    fn may_send(&self, count: usize) -> Passing {
         let before = self.request_bytes.fetch_add(count as u64, Ordering::SeqCst);
-        match *self.mode() {
-            Mode::CutRequestsAfter(limit) => {
-                usize::try_from(limit.saturating_sub(before)).unwrap_or(count).min(count)
+        let mode = *self.mode();
+        match mode {
+            Mode::CutRequestsAfter(limit) if before + count as u64 > limit => {
+                Passing::Only(usize::try_from(limit.saturating_sub(before)).unwrap_or(count).min(count))
             }
-            _ => count,
+            Mode::SlowRequests(bytes_per_s) => {
+                std::thread::sleep(Duration::from_millis(count as u64 * 1000 / bytes_per_s));
+                Passing::All
+            }
+            _ => Passing::All,
         }
     }
 
-    /// How many of so many bytes of an answer may pass.
-    fn may_answer(&self, count: usize) -> usize {
+    /// What may pass of so many bytes of an answer.
+    fn may_answer(&self, _count: usize) -> Passing {
         let before = self.replies.fetch_add(1, Ordering::SeqCst);
         match *self.mode() {
-            Mode::CutRepliesAfter(limit) if before >= limit => 0,
-            _ => count,
+            Mode::CutRepliesAfter(limit) if before >= limit => Passing::Only(0),
+            Mode::DenyReplyAfter(limit) if before == limit => Passing::Instead(FAILED),
+            _ => Passing::All,
         }
     }
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::{free_port, installing};
+use crate::free_port;
+use crate::installing::{self, Build};
 
 /// A bucket that is there.
 pub const BUCKET: &str = "saveguard";
@@ -38,7 +39,10 @@ const LEASH: &str = r#""$@" & child=$!; read -r _; kill -9 "$child""#;
 pub struct S3Server {
     child: Option<Child>,
     port: u16,
-    folder: Option<tempfile::TempDir>,
+    folder: Option<PathBuf>,
+    /// Goes with it.
+    _temporary: Option<tempfile::TempDir>,
+    build: Build,
 }
 
 impl S3Server {
@@ -55,22 +59,41 @@ impl S3Server {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let port = line.trim().parse().expect("moto says its port");
-        Self { child: Some(child), port, folder: None }
+        Self { child: Some(child), port, folder: None, _temporary: None, build: Build::Debug }
     }
 
     /// Starts s3s-fs in a new folder.
     pub fn on_disk() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join(BUCKET)).unwrap();
-        let port = free_port();
-        let mut server = Self { child: None, port, folder: Some(folder) };
+        Self::start_below(&std::env::temp_dir(), Build::Debug)
+    }
+
+    /// The same as fast as it can be, in a new folder below this one: for whoever measures.
+    pub fn fast_in(parent: &Path) -> Self {
+        Self::start_below(parent, Build::Release)
+    }
+
+    /// Starts s3s-fs in a folder that stays, on a given port.
+    pub fn on_disk_in(folder: &Path, port: u16) -> Self {
+        Self::start_in(folder, (port, Build::Debug))
+    }
+
+    fn start_below(parent: &Path, build: Build) -> Self {
+        let temporary = tempfile::tempdir_in(parent).unwrap();
+        let mut server = Self::start_in(temporary.path(), (free_port(), build));
+        server._temporary = Some(temporary);
+        server
+    }
+
+    fn start_in(folder: &Path, (port, build): (u16, Build)) -> Self {
+        std::fs::create_dir_all(folder.join(BUCKET)).unwrap();
+        let mut server = Self { child: None, port, folder: Some(folder.to_owned()), _temporary: None, build };
         server.start_again();
         server
     }
 
     /// Where the objects of a server on disk lie.
     pub fn folder(&self) -> Option<PathBuf> {
-        self.folder.as_ref().map(|folder| folder.path().join(BUCKET))
+        self.folder.as_ref().map(|folder| folder.join(BUCKET))
     }
 
     pub fn port(&self) -> u16 {
@@ -79,6 +102,14 @@ impl S3Server {
 
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The processes of a server on disk, by their numbers; without the shell that has it on its leash.
+    pub fn processes(&self) -> Vec<u32> {
+        let Some(leash) = self.child.as_ref().map(Child::id) else { return Vec::new() };
+        let children = format!("/proc/{leash}/task/{leash}/children");
+        let children = std::fs::read_to_string(children).unwrap_or_default();
+        children.split_whitespace().filter_map(|child| child.parse().ok()).collect()
     }
 
     /// Kills it in the middle of whatever it does.
@@ -91,8 +122,8 @@ impl S3Server {
 
     /// Starts a server on disk again, on its folder and its port.
     pub fn start_again(&mut self) {
-        let folder = self.folder.as_ref().expect("only what is on disk outlives a kill").path();
-        self.child = Some(start_on_disk(folder, self.port));
+        let folder = self.folder.as_ref().expect("only what is on disk outlives a kill");
+        self.child = Some(start_on_disk(folder, self.port, self.build));
         await_port(self.port);
     }
 }
@@ -103,11 +134,11 @@ impl Drop for S3Server {
     }
 }
 
-fn start_on_disk(folder: &Path, port: u16) -> Child {
+fn start_on_disk(folder: &Path, port: u16, build: Build) -> Child {
     let port = port.to_string();
     Command::new("sh")
         .args(["-c", LEASH, "sh"])
-        .arg(installing::s3s_fs())
+        .arg(installing::s3s_fs(build))
         .args(["--host", "127.0.0.1", "--port", &port, "--access-key", ACCESS_KEY_ID])
         .args(["--secret-key", SECRET_ACCESS_KEY])
         .arg(folder)

@@ -23,6 +23,7 @@ use tokio::sync::{OnceCell, RwLock};
 
 use self::index::Index;
 pub use self::index::{Fill, Room};
+use crate::find::find;
 use crate::{BlobReader, Result, Sidecar, Spool, Spooled, StoredBlob, Vault, VaultError, read_verified};
 
 /// After a failure puts go to the depot for so long without asking: nobody's save waits for a dead line again and again.
@@ -72,6 +73,11 @@ impl Depot {
         Ok(self.index().await?.fill())
     }
 
+    /// The vault behind it.
+    pub fn far(&self) -> Arc<dyn Vault> {
+        Arc::clone(&self.far)
+    }
+
     /// How much may be in it.
     pub fn room(&self) -> Room {
         self.room
@@ -105,7 +111,7 @@ impl Depot {
                 self.far.put(&content, sidecar).await?;
             }
             told.clone_from(&now.sidecars);
-            self.prove(&blob.digest).await?;
+            self.prove(&content).await?;
             steps::reached("depot.delivered");
             let _alone = self.changes.write().await;
             // Somebody may have stored the same bytes meanwhile, for another reason.
@@ -123,8 +129,7 @@ impl Depot {
 
     /// The blob as it lies in the depot.
     async fn waiting(&self, digest: &Digest) -> Result<Option<StoredBlob>> {
-        let found = self.near.list(before(digest).as_ref(), 1).await?;
-        Ok(found.into_iter().find(|found| found.digest == *digest))
+        find(self.near.as_ref(), digest).await
     }
 
     async fn take_up(&self, digest: &Digest) -> Result<Spooled> {
@@ -142,12 +147,23 @@ impl Depot {
         if content.digest == *digest { Ok(content) } else { Err(VaultError::Damaged { digest: *digest }) }
     }
 
-    /// The far side gives it back whole.
-    async fn prove(&self, digest: &Digest) -> Result<()> {
+    /// The far side gives it back whole. What it has had for longer, and is not the blob, makes way for what was delivered.
+    async fn prove(&self, content: &Spooled) -> Result<()> {
+        let attempt = "read back what was delivered";
+        match self.read_back(&content.digest).await? {
+            Err(cause) if cause.kind() == std::io::ErrorKind::InvalidData => {
+                tracing::warn!(digest = %content.digest, "a blob was damaged in the far vault: mended from the depot");
+                self.far.mend(content).await?;
+                self.read_back(&content.digest).await?.map_err(VaultError::unavailable(attempt))
+            }
+            read => read.map_err(VaultError::unavailable(attempt)),
+        }
+    }
+
+    async fn read_back(&self, digest: &Digest) -> Result<std::io::Result<()>> {
         let reader = self.far.open(digest, None).await?.reader;
         let mut reader = std::pin::pin!(read_verified(reader, *digest));
-        let read = tokio::io::copy(&mut reader, &mut tokio::io::sink()).await;
-        read.map(|_| ()).map_err(VaultError::unavailable("read back what was delivered"))
+        Ok(tokio::io::copy(&mut reader, &mut tokio::io::sink()).await.map(|_| ()))
     }
 
     async fn keep(&self, spooled: &Spooled, sidecar: &Sidecar, cause: VaultError) -> Result<()> {
@@ -214,6 +230,22 @@ impl Vault for Depot {
         }
     }
 
+    /// Where it is read from: what waits in the depot is read there and goes to the far side from there.
+    async fn mend(&self, spooled: &Spooled) -> Result<()> {
+        let _one = self.deliveries.lock().await;
+        let _alone = self.changes.write().await;
+        match self.near.size_of(&spooled.digest).await? {
+            Some(_) => {
+                self.near.mend(spooled).await?;
+                if let Some(blob) = self.waiting(&spooled.digest).await? {
+                    self.index().await?.note(&blob);
+                }
+                Ok(())
+            }
+            None => self.far.mend(spooled).await,
+        }
+    }
+
     async fn open(&self, digest: &Digest, range: Option<Range<u64>>) -> Result<BlobReader> {
         match self.near.open(digest, range.clone()).await {
             Err(VaultError::NotFound { .. }) => self.far.open(digest, range).await,
@@ -276,32 +308,5 @@ fn away() -> VaultError {
     VaultError::Unavailable {
         attempt: "store a blob: the far vault is away and the depot is full",
         cause: std::io::ErrorKind::NotConnected.into(),
-    }
-}
-
-/// The digest right before this one, after which a listing begins with it.
-fn before(digest: &Digest) -> Option<Digest> {
-    let mut bytes = *digest.as_bytes();
-    for byte in bytes.iter_mut().rev() {
-        let (less, was_zero) = byte.overflowing_sub(1);
-        *byte = less;
-        if !was_zero {
-            return Some(Digest::new(bytes));
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_listing_after_the_digest_before_begins_with_it() {
-        let of = |text: &str| Digest::parse_hex(&format!("{text:0>64}")).unwrap();
-
-        assert_eq!(before(&of("1")), Some(of("0")));
-        assert_eq!(before(&of("100")), Some(of("ff")));
-        assert_eq!(before(&of("0")), None);
     }
 }

@@ -65,6 +65,7 @@ macro_rules! faulty {
 
 faulty!(Vault for FaultyVault as "vault" {
     fn put(spooled: &Spooled, sidecar: &Sidecar) -> ();
+    fn mend(spooled: &Spooled) -> ();
     fn open(digest: &Digest, range: Option<Range<u64>>) -> BlobReader;
     fn size_of(digest: &Digest) -> Option<u64>;
     fn list(after: Option<&Digest>, limit: usize) -> Vec<StoredBlob>;

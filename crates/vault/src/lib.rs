@@ -13,6 +13,7 @@
 pub mod contract;
 pub mod depot;
 pub mod faulty;
+mod find;
 pub mod local;
 pub mod memory;
 pub mod s3;
@@ -29,6 +30,7 @@ use jiff::Timestamp;
 use model::{Digest, DocumentId, EditorKey};
 use tokio::io::AsyncRead;
 
+pub use find::find;
 pub use spool::{Spool, SpoolWriter, Spooled};
 pub use tree::Tree;
 pub use verified::read_verified;
@@ -39,6 +41,9 @@ pub trait Vault: Send + Sync {
     /// Stores spooled bytes under their digest, with a sidecar that tells where they came from. Durable when it
     /// returns; a blob that is there already is made sure of, not written again.
     async fn put(&self, spooled: &Spooled, sidecar: &Sidecar) -> Result<()>;
+    /// Puts sound bytes under their digest in the place of what lies there, which is kept under a name that is no blob's, where the
+    /// store can. Sidecars stay as they are. Durable when it returns. For whoever found the blob damaged.
+    async fn mend(&self, spooled: &Spooled) -> Result<()>;
     /// Opens a blob, or a part of it.
     async fn open(&self, digest: &Digest, range: Option<Range<u64>>) -> Result<BlobReader>;
     /// How long a blob is; `None` if there is none.
@@ -82,6 +87,11 @@ pub enum Sidecar {
 }
 
 impl Sidecar {
+    /// For bytes beside which no sidecar lies any more: whose they are, only the ledger knows.
+    pub fn nobodys() -> Self {
+        Self::Uploaded { to_become: DocumentId::parse("unknown").expect("a plain word is an id") }
+    }
+
     /// The document it certainly belongs to.
     pub fn document(&self) -> Option<DocumentId> {
         match self {

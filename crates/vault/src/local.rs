@@ -3,14 +3,17 @@
 //! ```text
 //! vault/blobs/3f/3fd2…           the bytes
 //! vault/blobs/3f/3fd2…~{sidecar} an empty file whose name tells where they came from
+//! vault/damaged/3fd2…-{uuid}     what lay under the name of a blob and was not it
 //! vault/tmp/…                    being written
 //! ```
 //!
 //! A blob is written to `tmp`, flushed, renamed to its name; then the folder is flushed. The sidecar is a name and not
-//! a content, so that the same flush of the folder makes it durable: two flushes a blob.
+//! a content, so that the same flush of the folder makes it durable: two flushes a blob. A large content lies in a file of the spool
+//! already, and gets a second name instead of a copy if both are on one file system.
 //!
 //! Guarantees: the port's, on any POSIX file system. A failed flush is never repeated on the same file: it is thrown
-//! away and the caller hears of it, for the kernel may have dropped the pages (fsyncgate).
+//! away and the caller hears of it, for the kernel may have dropped the pages (fsyncgate). A file of the spool whose flush failed is
+//! not stored by anybody.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -24,7 +27,7 @@ use model::{Digest, Guards};
 use tokio::io::AsyncReadExt as _;
 use uuid::Uuid;
 
-use crate::spool::{Body, run_blocking};
+use crate::spool::{Body, SpoolFile, run_blocking};
 use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError};
 
 pub mod tree;
@@ -39,6 +42,7 @@ pub struct LocalVault {
 #[derive(Debug)]
 struct Disk {
     blobs: PathBuf,
+    damaged: PathBuf,
     temporary: PathBuf,
     flushing: Flushing,
 }
@@ -69,11 +73,7 @@ impl Flushing {
     pub(crate) fn create_folders(self, folder: &Path) -> io::Result<()> {
         let missing: Vec<&Path> = folder.ancestors().take_while(|each| !each.exists()).collect();
         for each in missing.into_iter().rev() {
-            match fs::create_dir(each) {
-                Ok(()) => {}
-                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(cause) => return Err(cause),
-            }
+            create_folder(each)?;
             if let Some(above) = each.parent().filter(|above| !above.as_os_str().is_empty()) {
                 self.folder(above)?;
             }
@@ -82,11 +82,20 @@ impl Flushing {
     }
 }
 
+/// Another instance may have made it at the same moment.
+fn create_folder(folder: &Path) -> io::Result<()> {
+    match fs::create_dir(folder) {
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
 impl LocalVault {
     /// Opens the vault in a folder, creating it as needed.
     pub fn open(folder: &Path, guards: &Guards) -> Result<Self> {
         let disk = Disk {
             blobs: folder.join("blobs"),
+            damaged: folder.join("damaged"),
             temporary: folder.join("tmp"),
             flushing: Flushing::from_guards(guards),
         };
@@ -109,6 +118,11 @@ impl Vault for LocalVault {
     async fn put(&self, spooled: &Spooled, sidecar: &Sidecar) -> Result<()> {
         let (disk, spooled, word) = (Arc::clone(&self.disk), spooled.clone(), sidecar.to_word());
         run_blocking("store a blob", move || disk.put(&spooled, &word)).await
+    }
+
+    async fn mend(&self, spooled: &Spooled) -> Result<()> {
+        let (disk, spooled) = (Arc::clone(&self.disk), spooled.clone());
+        run_blocking("mend a blob", move || disk.mend(&spooled)).await
     }
 
     async fn open(&self, digest: &Digest, range: Option<Range<u64>>) -> Result<BlobReader> {
@@ -158,7 +172,7 @@ impl Disk {
         for byte in 0..=u8::MAX {
             let folder = self.blobs.join(format!("{byte:02x}"));
             if !folder.exists() {
-                fs::create_dir(&folder)?;
+                create_folder(&folder)?;
             }
         }
         self.flushing.folder(&self.blobs)
@@ -181,11 +195,16 @@ impl Disk {
 
     fn put(&self, spooled: &Spooled, sidecar: &str) -> io::Result<()> {
         let path = self.path_of(&spooled.digest);
-        if size_of(&path)? == Some(spooled.size_bytes) {
+        match size_of(&path)? {
             // Perhaps left by a process that ended before it could flush: make sure before anybody relies on it.
-            self.flushing.file(&File::open(&path)?)?;
-        } else {
-            self.write_blob(spooled, &path)?;
+            Some(size_bytes) if size_bytes == spooled.size_bytes => {
+                self.flushing.file(&File::open(&path)?)?;
+            }
+            Some(_) => {
+                self.keep_aside(&spooled.digest)?;
+                self.write_blob(spooled, &path)?;
+            }
+            None => self.write_blob(spooled, &path)?,
         }
         steps::reached("vault.blob-named");
         let sidecar = self.folder_of(&spooled.digest).join(format!("{}~{sidecar}", spooled.digest));
@@ -193,6 +212,24 @@ impl Disk {
         self.flushing.folder(&self.folder_of(&spooled.digest))?;
         steps::reached("vault.blob-durable");
         Ok(())
+    }
+
+    fn mend(&self, spooled: &Spooled) -> io::Result<()> {
+        self.keep_aside(&spooled.digest)?;
+        self.write_blob(spooled, &self.path_of(&spooled.digest))?;
+        self.flushing.folder(&self.folder_of(&spooled.digest))
+    }
+
+    /// What is not the blob gets a second name before it loses the first; on a disk that cannot link, a moment later.
+    fn keep_aside(&self, digest: &Digest) -> io::Result<()> {
+        self.flushing.create_folders(&self.damaged)?;
+        let (path, aside) =
+            (self.path_of(digest), self.damaged.join(format!("{digest}-{}", Uuid::new_v4().simple())));
+        match fs::hard_link(&path, &aside).or_else(|_| fs::rename(&path, &aside)) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
+            kept => kept?,
+        }
+        self.flushing.folder(&self.damaged)
     }
 
     /// The bytes first: should this be cut short, what is left is a name that says nothing.
@@ -212,16 +249,28 @@ impl Disk {
 
     fn write_blob(&self, spooled: &Spooled, path: &Path) -> io::Result<()> {
         let temporary = self.temporary.join(Uuid::new_v4().simple().to_string());
-        let written = self.write(&temporary, |file| match spooled.body() {
-            Body::Memory(bytes) => file.write_all(bytes),
-            Body::File(source) => copy(&source.path, file),
-        });
+        let written = match spooled.body() {
+            Body::Memory(bytes) => self.write(&temporary, |file| file.write_all(bytes)),
+            Body::File(source) => self.take_over(source, &temporary),
+        };
         steps::reached("vault.blob-written");
         let named = written.and_then(|()| fs::rename(&temporary, path));
         if named.is_err() {
             let _ = fs::remove_file(&temporary);
         }
         named
+    }
+
+    /// Gives a file of the spool a second name and flushes it; copies it where that cannot be.
+    fn take_over(&self, source: &SpoolFile, path: &Path) -> io::Result<()> {
+        if source.is_doubtful() {
+            return Err(io::Error::other("an earlier flush of these bytes failed"));
+        }
+        if fs::hard_link(&source.path, path).is_err() {
+            return self.write(path, |file| copy(&source.path, file));
+        }
+        let flushed = File::open(path).and_then(|file| self.flushing.file(&file));
+        flushed.inspect_err(|_| source.doubt())
     }
 
     /// Writes a new file in full and flushes it.
@@ -310,4 +359,57 @@ fn list_folder(folder: &Path) -> io::Result<Vec<StoredBlob>> {
         }
     }
     Ok(blobs.into_values().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+    use crate::Spool;
+    use crate::spool::MEMORY_BYTES_MAX;
+
+    fn vault(folder: &Path) -> LocalVault {
+        LocalVault::open(&folder.join("vault"), &Guards::ALL).unwrap()
+    }
+
+    fn sidecar() -> Sidecar {
+        Sidecar::Brought { document: model::DocumentId::parse("large").unwrap() }
+    }
+
+    async fn large(spool: &Path) -> Spooled {
+        let mut writer = Spool::open(spool).unwrap().begin();
+        writer.write(&vec![7; 2 * MEMORY_BYTES_MAX]).await.unwrap();
+        writer.finish().await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_large_content_is_stored_without_a_copy_and_outlives_the_spool() {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = vault(folder.path());
+        let spooled = large(&folder.path().join("spool")).await;
+
+        vault.put(&spooled, &sidecar()).await.unwrap();
+
+        let stored = vault.disk.path_of(&spooled.digest);
+        assert_eq!(fs::metadata(&stored).unwrap().nlink(), 2);
+        let digest = spooled.digest;
+        drop(spooled);
+        assert_eq!(fs::metadata(&stored).unwrap().nlink(), 1);
+        assert_eq!(Digest::of(&fs::read(&stored).unwrap()), digest);
+    }
+
+    #[tokio::test]
+    async fn bytes_whose_flush_failed_are_stored_by_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = vault(folder.path());
+        let spooled = large(&folder.path().join("spool")).await;
+        let Body::File(file) = spooled.body() else { panic!("a large content is a file") };
+        file.doubt();
+
+        let refused = vault.put(&spooled, &sidecar()).await;
+
+        assert!(matches!(refused, Err(VaultError::Unavailable { .. })), "{refused:?}");
+        assert!(!vault.disk.path_of(&spooled.digest).exists());
+    }
 }

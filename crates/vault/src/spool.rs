@@ -2,11 +2,13 @@
 //!
 //! Guarantees: the digest is that of the very bytes that are handed on, so what was checked is what is stored; no
 //! content needs more than [`MEMORY_BYTES_MAX`] of memory; an unfinished content leaves nothing behind but a file that
-//! the next start cleans away. Does not do: durability. Bytes are safe once a vault has put them.
+//! the next start cleans away; of a large content only little waits in memory for the disk, so that whoever flushes something else
+//! meanwhile does not wait for all of it. Does not do: durability. Bytes are safe once a vault has put them.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use model::Digest;
@@ -17,6 +19,9 @@ use crate::{Result, VaultError};
 
 /// Most documents are smaller than this and never touch the spool folder.
 pub const MEMORY_BYTES_MAX: usize = 1024 * 1024;
+
+/// A file is flushed whenever so much was added to it.
+const FLUSHED_BYTES: u64 = 4 * 1024 * 1024;
 
 /// A folder for contents on their way.
 #[derive(Debug, Clone)]
@@ -163,17 +168,34 @@ impl<R: Read + Seek + Send> ReadSeek for R {}
 pub(crate) struct SpoolFile {
     pub(crate) path: PathBuf,
     file: std::fs::File,
+    unflushed_bytes: u64,
+    is_doubtful: AtomicBool,
 }
 
 impl SpoolFile {
     fn create(path: PathBuf) -> std::io::Result<Self> {
         let file = std::fs::OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        Ok(Self { path, file })
+        Ok(Self { path, file, unflushed_bytes: 0, is_doubtful: AtomicBool::new(false) })
     }
 
     fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.file.seek(SeekFrom::End(0))?;
-        self.file.write_all(bytes)
+        self.file.write_all(bytes)?;
+        self.unflushed_bytes += bytes.len() as u64;
+        if self.unflushed_bytes >= FLUSHED_BYTES {
+            self.unflushed_bytes = 0;
+            self.file.sync_data()?;
+        }
+        Ok(())
+    }
+
+    /// A flush failed: nobody knows any more what the disk has.
+    pub(crate) fn doubt(&self) {
+        self.is_doubtful.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_doubtful(&self) -> bool {
+        self.is_doubtful.load(Ordering::Relaxed)
     }
 }
 

@@ -13,8 +13,9 @@ use crate::world::World;
 
 /// Checks the promises, and returns the documents whose publication was noted.
 pub(crate) async fn check_after_kill(world: &World) -> Result<BTreeSet<String>> {
-    let facts = Facts::of(world.editor.journal());
-    let Some(ledger) = Ledger::read(&world.data(), &world.setting.folder.join("copy")).await? else {
+    // Before the ledger: other instances go on, and what is promised from now on may come after it.
+    let (facts, papers) = (Facts::of(world.editor.journal()), world.papers());
+    let Some(ledger) = Ledger::of(world).await? else {
         return Ok(BTreeSet::new());
     };
     let has = |document: &str, sha256: &str| {
@@ -32,7 +33,7 @@ pub(crate) async fn check_after_kill(world: &World) -> Result<BTreeSet<String>> 
             world.chronicle.accuse(violation.of_changes(&produced.holds));
         }
     }
-    for (id, paper) in world.papers() {
+    for (id, paper) in papers {
         if !has(&id, &paper.sha256) {
             let what = "an upload was answered 201 and is in no row after a kill";
             world.chronicle.accuse(Violation::new(Class::Lost, what).of_document(&id));

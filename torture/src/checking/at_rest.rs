@@ -31,7 +31,7 @@ pub(crate) struct Evidence {
 pub(crate) fn check_at_rest(world: &Arc<World>, ledger: Ledger, seen: &Arc<Seen>) -> Evidence {
     let mut evidence = Evidence {
         facts: Facts::of(world.editor.journal()),
-        blobs: Blobs::of(&world.data()),
+        blobs: Blobs::of(world.shelf()),
         world: Arc::clone(world),
         ledger,
         seen: Arc::clone(seen),
@@ -329,7 +329,8 @@ impl Evidence {
         for delivery in self.facts.deliveries.values() {
             self.world.chronicle.count(&format!("callbacks of status {}", delivery.status), 1);
             let Some((at_ms, answer, _)) = &delivery.answered else { continue };
-            let took_ms = at_ms.saturating_sub(delivery.sent_ms);
+            let held_up_ms = self.world.held_up_ms(delivery.sent_ms, *at_ms);
+            let took_ms = at_ms.saturating_sub(delivery.sent_ms + held_up_ms);
             let timed_out = matches!(answer, Answer::Lost { why } if why == "timeout");
             if took_ms > budget_ms || timed_out {
                 let what = format!(

@@ -1,9 +1,10 @@
-//! The stored bytes themselves, read from the vault's folder.
+//! The stored bytes themselves, read where the vault has them on a disk.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
 
 use understudy::office::{sha256_hex, text_of};
+
+use crate::world::Shelf;
 
 /// A stored blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,13 +20,13 @@ pub(crate) enum Blob {
 /// Blobs, each read once.
 #[derive(Debug)]
 pub(crate) struct Blobs {
-    folder: PathBuf,
+    shelf: Shelf,
     known: HashMap<String, Blob>,
 }
 
 impl Blobs {
-    pub(crate) fn of(data: &Path) -> Self {
-        Self { folder: data.join("vault").join("blobs"), known: HashMap::new() }
+    pub(crate) fn of(shelf: Shelf) -> Self {
+        Self { shelf, known: HashMap::new() }
     }
 
     /// A blob that was read before.
@@ -34,9 +35,9 @@ impl Blobs {
     }
 
     pub(crate) fn read(&mut self, sha256: &str) -> &Blob {
-        let folder = &self.folder;
+        let shelf = &self.shelf;
         self.known.entry(sha256.to_owned()).or_insert_with(|| {
-            let Ok(bytes) = std::fs::read(folder.join(&sha256[..2]).join(sha256)) else {
+            let Ok(bytes) = std::fs::read(shelf.file(sha256)) else {
                 return Blob::Missing;
             };
             if sha256_hex(&bytes) == sha256 { Blob::Whole(markers_in(&bytes)) } else { Blob::Damaged }

@@ -243,7 +243,7 @@ impl Facts {
 }
 
 /// `<key>_<number>` out of a link.
-fn folder_of(url: &str) -> Option<&str> {
+pub(super) fn folder_of(url: &str) -> Option<&str> {
     url.split("/files/data/").nth(1)?.split('/').next()
 }
 

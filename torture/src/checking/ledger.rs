@@ -1,4 +1,4 @@
-//! What the service has written down, read from a copy of its ledger while it is dead.
+//! What the service has written down: read from a copy of its embedded ledger while it is dead, or from PostgreSQL at any moment.
 //!
 //! Guarantees: the data folder is not touched, so that the power-loss disk stays true; the copy is what the next start
 //! would see, write-ahead log included. Does not go through the service's own code: rows are read as they stand.
@@ -7,6 +7,9 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use rusqlite::{Connection, Row};
+
+use super::postgres;
+use crate::world::World;
 
 /// A version or checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +107,14 @@ const DUMPED: [&str; 11] = [
 ];
 
 impl Ledger {
+    /// The ledger of a world; `None` if there is none yet. An embedded one is read while its service is dead.
+    pub(crate) async fn of(world: &World) -> Result<Option<Self>> {
+        match &world.cluster {
+            Some(cluster) => postgres::read(&cluster.ledger).await.map(Some),
+            None => Self::read(&world.data(), &world.setting.folder.join("copy")).await,
+        }
+    }
+
     /// Copies the ledger of a dead service and reads it; `None` if there is none yet.
     pub(crate) async fn read(data: &Path, copy: &Path) -> Result<Option<Self>> {
         let (data, copy) = (data.to_owned(), copy.to_owned());

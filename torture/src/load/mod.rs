@@ -4,6 +4,7 @@
 //! everybody finishes the scene and leaves. Does not judge anything, except where only the scene itself can see it.
 
 mod around;
+mod holding;
 mod play;
 mod scenes;
 mod visiting;
@@ -19,6 +20,7 @@ use crate::dice::Dice;
 use crate::world::{NoAnswer, Paper, World};
 
 pub(crate) use around::{crash_the_editor, upload_more};
+pub(crate) use holding::hold_on;
 use play::Play;
 use scenes::Scene;
 pub(crate) use visiting::Visitor;

@@ -152,6 +152,13 @@ impl Host {
         }
     }
 
+    /// A callback of a Document Server, signed by whoever has its secret: what it is answered.
+    pub(crate) async fn callback(&self, document: &str, token: &str) -> Answer<Value> {
+        let request = self.http.post(format!("{}/callback/{document}", self.url));
+        let (_, body) = Self::send(request.json(&json!({ "token": token }))).await?;
+        serde_json::from_slice(&body).map_err(|_| NoAnswer::Down)
+    }
+
     /// A callback once more, as a proxy on the way would send it. The answer is nobody's.
     pub(crate) async fn repeat_callback(&self, url: &str, token: &str, body: &Value) {
         let _ = self.http.post(url).bearer_auth(token).json(body).send().await;

@@ -7,6 +7,7 @@ mod disk;
 mod editor;
 mod host;
 mod process;
+mod storage;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,13 +22,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Flow;
+use crate::checking::History;
 use crate::chronicle::Chronicle;
+use crate::cluster::{Cluster, Shape};
 use crate::dice::Dice;
 
 pub(crate) use disk::{Cut, Disk, DiskKind};
 pub(crate) use editor::{Autosave, Editor};
 pub(crate) use host::{Grant, Host, Mode, NoAnswer};
 pub(crate) use process::{CrashAt, Launcher, Process, Start, free_port};
+pub(crate) use storage::{DepotUse, Shelf, Storage, VaultKind, ensure_far};
 
 pub(crate) const ENVIRONMENT: &str = "torture";
 pub(crate) const COMPANY: &str = "torture";
@@ -56,6 +60,11 @@ pub(crate) struct Conditions {
     pub(crate) mutant: Option<String>,
     pub(crate) weather: Weather,
     pub(crate) executable: PathBuf,
+    pub(crate) vault: VaultKind,
+    /// For how long the storage is away, instead of kills.
+    pub(crate) outage: Option<Duration>,
+    /// Several instances on PostgreSQL; otherwise one service with its embedded ledger.
+    pub(crate) cluster: Option<Shape>,
 }
 
 /// How much goes wrong around the service, beside its own death.
@@ -74,7 +83,13 @@ pub(crate) struct World {
     pub(crate) editor: Editor,
     pub(crate) host: Host,
     pub(crate) disk: Disk,
+    /// Where the far vault is, if it is far.
+    pub(crate) storage: Option<Storage>,
     pub(crate) launcher: Launcher,
+    /// Where the other instances are, and what they share.
+    pub(crate) cluster: Option<Cluster>,
+    /// What clients were told.
+    pub(crate) history: History,
     /// Held for writing while the power-loss disk puts another folder in the place of the data.
     pub(crate) disk_in_place: RwLock<()>,
     /// When it falls, everybody finishes what they are doing and leaves.
@@ -113,9 +128,19 @@ impl World {
         let data = setting.folder.join("data");
         std::fs::create_dir_all(&data).with_context(|| format!("cannot make {}", data.display()))?;
         let disk = Disk::new(setting.conditions.disk, &data, &setting.folder.join("shadow"))?;
-        let url = format!("http://127.0.0.1:{port}");
+        let cluster = match &setting.conditions.cluster {
+            Some(shape) => Some(Cluster::start(&setting, shape, chronicle.now_ms()).await?),
+            None => None,
+        };
+        let alone = format!("http://127.0.0.1:{port}");
+        let url = cluster.as_ref().map_or(alone, |cluster| cluster.balancer.url.clone());
         let mut environment = settings_of_the_service(&data, &url, &editor.url);
         environment.extend(disk.environment());
+        let storage_port = free_port(dice.part("port", 3).seed())?;
+        let storage = Storage::start(setting.conditions.vault, &setting.folder, storage_port).await?;
+        let depot = DepotUse::of_round(setting.round);
+        environment.extend(storage.iter().flat_map(|storage| storage.environment(depot)));
+        environment.extend(cluster.iter().flat_map(|cluster| cluster.settings_of(0)));
         let mutant = setting.conditions.mutant.iter();
         environment.extend(mutant.map(|name| variable("SAVEGUARD_TORTURE_MUTANT", name)));
         let launcher = Launcher {
@@ -130,7 +155,10 @@ impl World {
             chronicle,
             editor,
             disk,
+            storage,
             launcher,
+            cluster,
+            history: History::default(),
             disk_in_place: RwLock::new(()),
             curtain: CancellationToken::new(),
             calm_until: watch::Sender::new(Instant::now()),
@@ -143,6 +171,17 @@ impl World {
 
     pub(crate) fn data(&self) -> PathBuf {
         self.setting.folder.join("data")
+    }
+
+    /// Everybody who can be asked: the service, or the balancer and each instance behind it.
+    pub(crate) fn hosts(&self) -> Vec<Host> {
+        let instances = self.cluster.iter().flat_map(|cluster| &cluster.instances);
+        std::iter::once(&self.host).chain(instances.map(|instance| &instance.host)).cloned().collect()
+    }
+
+    /// How long, in that time, something stood between an instance and its work.
+    pub(crate) fn held_up_ms(&self, from_ms: u64, to_ms: u64) -> u64 {
+        self.cluster.as_ref().map_or(0, |cluster| cluster.held_up_ms(from_ms, to_ms))
     }
 
     /// How often the service was killed so far.
@@ -178,6 +217,7 @@ impl World {
     pub(crate) async fn configure(&self, document: &str, user: &str) -> Result<Grant, NoAnswer> {
         let asked_ms = self.chronicle.now_ms();
         let grant = self.host.configure(document, user, Mode::Edit).await?;
+        self.history.note_base(document, (asked_ms, self.chronicle.now_ms()), &grant);
         self.chronicle.note_of(document, format!("{user} was handed {} on {}", grant.key, grant.base));
         let handed_out = HandedOut { document: document.to_owned(), key: grant.key.clone(), asked_ms };
         self.handed_out.lock().unwrap_or_else(PoisonError::into_inner).push(handed_out);
@@ -190,7 +230,7 @@ impl World {
 
     /// The file people see.
     pub(crate) fn published_file(&self, document: &str, name: &str) -> PathBuf {
-        self.data().join("published").join(COMPANY).join(PROJECT).join(document).join(name)
+        self.published_root().join(COMPANY).join(PROJECT).join(document).join(name)
     }
 }
 

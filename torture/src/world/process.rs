@@ -1,7 +1,7 @@
 //! The service as a real process of its own: started, watched until it answers, and killed.
 //!
 //! Guarantees: a process that is dropped is killed; what it printed is in the log of the round; a start that takes too
-//! long is reported. Does not stop it in an orderly way: orderly ends are not what is tested here.
+//! long is reported. An orderly end is what a rolling restart asks for, and nothing else here.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -65,6 +65,16 @@ impl Launcher {
         Ok(Process { child, port: self.port, started: Instant::now() })
     }
 
+    /// Starts the service; whoever comes to that step is held while the file is there, which says that they have come.
+    pub(crate) fn start_held(&self, at: &CrashAt, file: &Path) -> Result<Process> {
+        let mut command = self.command(&["serve"])?;
+        command.env("SAVEGUARD_TORTURE_LIST_STEPS", &self.steps);
+        command.env("SAVEGUARD_TORTURE_HOLD_AT", format!("{}:{}", at.step, at.hit));
+        command.env("SAVEGUARD_TORTURE_HOLD_FILE", file);
+        let child = command.spawn().context("the service cannot be started")?;
+        Ok(Process { child, port: self.port, started: Instant::now() })
+    }
+
     /// Runs another command of the program on the same data and returns what it printed and its exit code.
     pub(crate) async fn run(&self, arguments: &[&str]) -> Result<(String, Option<i32>)> {
         let mut command = self.command(arguments)?;
@@ -122,6 +132,14 @@ impl Process {
     /// Kills it like a power switch would, and waits until it is gone.
     pub(crate) async fn kill(mut self) -> Result<()> {
         self.child.kill().await.context("the service cannot be killed")
+    }
+
+    /// Asks it to end, and waits until it has. Returns whether it ended well, in time.
+    pub(crate) async fn end(mut self, patience: Duration) -> Result<bool> {
+        let Some(id) = self.child.id() else { return Ok(false) };
+        signal(id, "-TERM").await?;
+        let ended = tokio::time::timeout(patience, self.child.wait()).await;
+        Ok(ended.is_ok_and(|exit| exit.is_ok_and(|exit| exit.success())))
     }
 
     /// Stops it from running, and lets it go on: a machine that was busy with something else.

@@ -5,7 +5,8 @@
 //! own, copied from one that is migrated already.
 //!
 //! Guarantees: nothing is left behind. A small watcher waits for the end of the run, however it comes, then stops the server
-//! and removes its folder. Does not do: durability; [`Server::durable`] is for tests that pull the plug.
+//! and removes its folder. Does not do: durability; [`Server::durable`] is for tests that pull the plug. [`Server::alone`] is for
+//! those that kill the server and not the machine.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -14,6 +15,8 @@ use std::os::unix::process::{CommandExt as _, parent_id};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 
 use super::errors::unavailable;
 use super::{Options, PostgresLedger};
@@ -75,6 +78,19 @@ impl Server {
         let (run, number) = (std::process::id(), DATABASES.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(format!("saveguard-postgres-{run}-{number}"));
         Self::start(folder, run, "-c fsync=on").await
+    }
+
+    /// A server of its own that goes with this process, for whoever stops and kills it. What it committed survives that, for the
+    /// machine goes on; nothing is flushed to the disk.
+    pub async fn alone() -> Result<Self> {
+        let (run, number) = (std::process::id(), DATABASES.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(format!("saveguard-postgres-{run}-{number}"));
+        Self::start(folder, run, "-c fsync=off").await
+    }
+
+    /// Where it listens on the loopback.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     async fn start(folder: PathBuf, run: u32, settings: &'static str) -> Result<Self> {
@@ -199,6 +215,26 @@ impl Database {
     /// Runs statements beside the ledger, as somebody who tampers would.
     pub async fn execute(&self, text: &str) -> Result<()> {
         execute(&self.url(), text).await
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The rows of a query as texts, read beside the ledger by somebody who does not take its word.
+    pub async fn rows(&self, query: &str) -> Result<Vec<Vec<Option<String>>>> {
+        let (client, connection) = tokio_postgres::connect(&self.url(), tokio_postgres::NoTls).await?;
+        let connection = tokio::spawn(connection);
+        let answer = client.simple_query(query).await;
+        drop(client);
+        let _ = connection.await;
+        let cells = |row: &SimpleQueryRow| (0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect();
+        let rows = answer?.into_iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(cells(&row)),
+            _ => None,
+        });
+        Ok(rows.collect())
     }
 
     /// Breaks every connection to it, as a failing network would.

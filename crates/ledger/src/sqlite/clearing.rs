@@ -16,7 +16,7 @@ pub(super) async fn clear_run(ledger: &SqliteLedger, run: &Run) -> Result<()> {
     loop {
         let run = run.clone();
         let removed = ledger
-            .write(move |connection, _| {
+            .write_bulk(move |connection| {
                 let worked = of_run(connection, &run, &[LogState::Validating])?;
                 let removed = clear_chunk(connection, (worked.log, worked.scope_number), CHUNK_MAX)?;
                 if removed == 0 {

@@ -98,7 +98,7 @@ async fn mark_again(ledger: &SqliteLedger, run: &Run, basis: u64) -> Result<Move
         let (run, is_last) = (run.clone(), last.is_none());
         if !marks.is_empty() || is_last {
             let moved = ledger
-                .write(move |connection, _| {
+                .write_bulk(move |connection| {
                     let worked = of_run(connection, &run, &STATES)?;
                     if worked.head != basis {
                         return Ok(Moved::Yes);
@@ -186,7 +186,7 @@ async fn end_missing(ledger: &SqliteLedger, run: &Run, (kind, basis): (&str, u64
         let is_last = missing.len() < CHUNK_MAX;
         let run = run.clone();
         let moved = ledger
-            .write(move |connection, _| {
+            .write_bulk(move |connection| {
                 let worked = of_run(connection, &run, &STATES)?;
                 if worked.head != basis {
                     return Ok(Moved::Yes);

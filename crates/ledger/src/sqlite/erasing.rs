@@ -29,7 +29,7 @@ pub(super) async fn erase(ledger: &SqliteLedger, erasure: &Erasure) -> Result<Er
         while let Some(from) = after {
             let erasure = erasure.clone();
             let (contents, next) = ledger
-                .write(move |connection, _| erase_some(connection, (scope, &erasure), (place, &from)))
+                .write_bulk(move |connection| erase_some(connection, (scope, &erasure), (place, &from)))
                 .await?;
             erased.contents += contents;
             after = next;

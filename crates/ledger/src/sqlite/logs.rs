@@ -145,7 +145,7 @@ impl Logs for SqliteLedger {
 
     async fn clear_staging(&self, limit: u32) -> Result<u64> {
         let limit = usize::try_from(limit).unwrap_or(CHUNK_MAX).clamp(1, CHUNK_MAX);
-        self.write(move |connection, _| clearing::clear_some(connection, limit)).await
+        self.write_bulk(move |connection| clearing::clear_some(connection, limit)).await
     }
 
     async fn submission_receipt(

@@ -61,7 +61,7 @@ use rusqlite::config::DbConfig;
 use crate::{LedgerError, Result};
 use journal::{JOURNAL_PAGES_MAX, Journal};
 use readers::Readers;
-use writer::Writer;
+use writer::{Urgency, Writer};
 
 /// How the engine is opened.
 #[derive(Debug, Clone)]
@@ -158,7 +158,15 @@ impl SqliteLedger {
         step: impl FnOnce(&Connection, &Shared) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let shared = Arc::clone(&self.shared);
-        self.noticed(self.writer.run(move |connection| step(connection, &shared)).await)
+        self.noticed(self.writer.run(Urgency::Awaited, move |connection| step(connection, &shared)).await)
+    }
+
+    /// Runs a small part of work on many rows: whoever saves goes first.
+    async fn write_bulk<T: Send + 'static>(
+        &self,
+        step: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.noticed(self.writer.run(Urgency::Bulk, step).await)
     }
 
     /// Runs a read on some reader's connection.

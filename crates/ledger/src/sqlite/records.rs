@@ -37,7 +37,7 @@ impl Records for SqliteLedger {
         for chunk in versions.chunks(APPENDED_MAX) {
             let chunk = chunk.to_vec();
             let append = VersionAppends { versions: BTreeMap::new(), ..append.clone() };
-            appended += self.write(move |connection, _| append_chunk(connection, &append, &chunk)).await?;
+            appended += self.write_bulk(move |connection| append_chunk(connection, &append, &chunk)).await?;
         }
         Ok(appended)
     }

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use model::records::{Change, OnUndo, RecordKey, RemovedRows, rule_on_row, rule_on_undo};
 use model::submissions::{LogState, Problem, Severity, StagedRow};
 use model::{Digest, SummaryLogId};
@@ -21,6 +22,8 @@ use crate::staging::{
 };
 use crate::{Result, Staging};
 
+/// Rows inserted by one step: about a millisecond.
+const SLICE_MAX: usize = 125;
 /// Keys that are named when an undoing leaves records alone.
 const LEFT_MAX: usize = 100;
 
@@ -33,14 +36,9 @@ impl Staging for SqliteLedger {
             let (looked, chunk) = (run.clone(), std::mem::replace(&mut rows, rest));
             let (compared, compared_rows) =
                 self.read(move |connection| compare_rows(connection, &looked, chunk)).await?;
-            let run = run.clone();
-            duplicates.extend(
-                self.write(move |connection, _| {
-                    let worked = of_run(connection, &run, &[LogState::Validating])?;
-                    insert_rows(connection, &worked, (compared, &compared_rows))
-                })
-                .await?,
-            );
+            for found in insert_in_slices(self, run, (compared, compared_rows)).await {
+                duplicates.extend(found?);
+            }
         }
         Ok(duplicates)
     }
@@ -86,12 +84,9 @@ impl Staging for SqliteLedger {
             let room = LEFT_MAX.saturating_sub(staged.left_keys.len());
             staged.left_keys.extend(page.staged.left_keys.into_iter().take(room));
             after = last;
-            let run = run.clone();
-            self.write(move |connection, _| {
-                let worked = of_run(connection, &run, &[LogState::Validating])?;
-                insert_rows(connection, &worked, (page.compared, &page.rows)).map(drop)
-            })
-            .await?;
+            for done in insert_in_slices(self, run, (page.compared, page.rows)).await {
+                done?;
+            }
         }
     }
 
@@ -138,6 +133,24 @@ enum NewContent {
     Stored(u64),
     /// The record shall end.
     None,
+}
+
+/// Inserts rows, a slice at a step, so that nobody who saves waits for many; what came of each.
+async fn insert_in_slices(
+    ledger: &SqliteLedger,
+    run: &Run,
+    (compared, mut rows): (u64, Vec<NewRow>),
+) -> Vec<Result<Vec<Duplicate>>> {
+    let mut slices = Vec::with_capacity(rows.len().div_ceil(SLICE_MAX));
+    while !rows.is_empty() {
+        let rest = rows.split_off(rows.len().min(SLICE_MAX));
+        let (run, slice) = (run.clone(), std::mem::replace(&mut rows, rest));
+        slices.push(ledger.write_bulk(move |connection| {
+            let worked = of_run(connection, &run, &[LogState::Validating])?;
+            insert_rows(connection, &worked, (compared, &slice))
+        }));
+    }
+    join_all(slices).await
 }
 
 /// What each row does to the records as they are, and the head that was looked at.

@@ -159,7 +159,7 @@ async fn withdraw(ledger: &SqliteLedger, run: &Run) -> Result<()> {
     let mut after = Some((String::new(), String::new()));
     while let Some((kind, key)) = after {
         let run = run.clone();
-        after = ledger.write(move |connection, _| withdraw_chunk(connection, &run, (&kind, &key))).await?;
+        after = ledger.write_bulk(move |connection| withdraw_chunk(connection, &run, (&kind, &key))).await?;
     }
     Ok(())
 }

@@ -1,17 +1,22 @@
 //! The one thread that writes, with group commit.
 //!
-//! Steps wait in a bounded line. The thread takes all that wait (up to [`BATCH_MAX`]), runs each in its own savepoint
-//! inside one transaction, commits once, and only then tells every step's caller. One flush thus serves many saves.
+//! Steps wait in two bounded lines: those somebody waits for, and those of bulk work, such as the rows of a workbook. The thread takes
+//! all that wait in the first (up to [`BATCH_MAX`]), runs each in its own savepoint inside one transaction, commits once, and only then
+//! tells every step's caller. One flush thus serves many saves. Bulk steps are small; several share a transaction as long as nobody
+//! else waits.
 //!
 //! Guarantees: a caller hears `Ok` only after the commit that holds its step; a step whose caller is gone still
-//! happens; a step that panics or fails is rolled back alone; if the commit fails, all of its steps failed.
+//! happens; a step that panics or fails is rolled back alone; if the commit fails, all of its steps failed. Whoever saves waits for
+//! one bulk step and one commit, however much bulk work there is; and bulk work goes on, however many save.
 //! Does not do: retry.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::journal::Wake;
 use super::unavailable;
@@ -21,10 +26,12 @@ use crate::{LedgerError, Result};
 const BATCH_MAX: usize = 128;
 /// Steps that may wait; more than this many means the disk cannot keep up and callers should try again later.
 const LINE_MAX: usize = 4096;
+/// Bulk work in one transaction: what is flushed at once makes the next save wait.
+const BULK_TIME_MAX: Duration = Duration::from_millis(8);
 
 #[derive(Debug)]
 pub(super) struct Writer {
-    line: Option<mpsc::Sender<Job>>,
+    line: Arc<Line>,
     thread: Option<std::thread::JoinHandle<()>>,
     wait_max: Duration,
 }
@@ -50,18 +57,29 @@ struct Job {
     give_up_at: Instant,
 }
 
+/// Who waits for a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// Somebody who saves, opens, confirms.
+    Awaited,
+    /// Work on many rows, of which this is a small part.
+    Bulk,
+}
+
 impl Writer {
     pub(super) fn start(connection: Connection, wait_max: Duration, wake: Wake) -> Result<Self> {
-        let (line, jobs) = mpsc::channel(LINE_MAX);
+        let line = Arc::new(Line::default());
+        let jobs = Arc::clone(&line);
         let thread = std::thread::Builder::new()
             .name("ledger-writer".to_owned())
-            .spawn(move || work(&connection, jobs, &wake))
+            .spawn(move || work(&connection, &jobs, &wake))
             .map_err(unavailable)?;
-        Ok(Self { line: Some(line), thread: Some(thread), wait_max })
+        Ok(Self { line, thread: Some(thread), wait_max })
     }
 
     pub(super) async fn run<T: Send + 'static>(
         &self,
+        urgency: Urgency,
         step: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (tell, told) = oneshot::channel();
@@ -78,9 +96,7 @@ impl Writer {
             });
             (effects, tell)
         });
-        let job = Job { step, give_up_at: Instant::now() + self.wait_max };
-        let line = self.line.as_ref().ok_or(LedgerError::Busy)?;
-        line.try_send(job).map_err(|_full_or_closed| LedgerError::Busy)?;
+        self.line.push(urgency, Job { step, give_up_at: Instant::now() + self.wait_max })?;
         // A job that is dropped unrun waited too long, or its step panicked and was undone.
         told.await.unwrap_or(Err(LedgerError::Busy))
     }
@@ -89,41 +105,115 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         // Closing the line lets the thread finish what waits and stop.
-        self.line = None;
+        self.line.close();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-fn work(connection: &Connection, mut jobs: mpsc::Receiver<Job>, wake: &Wake) {
-    let mut batch = Vec::with_capacity(BATCH_MAX);
-    while let Some(first) = jobs.blocking_recv() {
-        batch.push(first);
-        while batch.len() < BATCH_MAX {
-            match jobs.try_recv() {
-                Ok(job) => batch.push(job),
-                Err(_) => break,
-            }
+/// The two lines, and whether more may come.
+#[derive(Default)]
+struct Line {
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    awaited: VecDeque<Job>,
+    bulk: VecDeque<Job>,
+    is_closed: bool,
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Line").finish_non_exhaustive()
+    }
+}
+
+impl Line {
+    fn push(&self, urgency: Urgency, job: Job) -> Result<()> {
+        let mut waiting = self.waiting();
+        let is_closed = waiting.is_closed;
+        let line = match urgency {
+            Urgency::Awaited => &mut waiting.awaited,
+            Urgency::Bulk => &mut waiting.bulk,
+        };
+        if is_closed || line.len() >= LINE_MAX {
+            return Err(LedgerError::Busy);
         }
-        commit_together(connection, &mut batch);
+        line.push_back(job);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    fn close(&self) {
+        self.waiting().is_closed = true;
+        self.arrived.notify_one();
+    }
+
+    /// Waits until there is something to do; what somebody waits for, which is nothing if only bulk work is there. None at the end.
+    fn awaited(&self) -> Option<Vec<Job>> {
+        let mut waiting = self.waiting();
+        while waiting.awaited.is_empty() && waiting.bulk.is_empty() {
+            if waiting.is_closed {
+                return None;
+            }
+            waiting = self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        let count = waiting.awaited.len().min(BATCH_MAX);
+        Some(waiting.awaited.drain(..count).collect())
+    }
+
+    /// A bulk step, if there is one.
+    fn bulk(&self) -> Option<Job> {
+        self.waiting().bulk.pop_front()
+    }
+
+    /// A bulk step, if there is one and nobody else waits.
+    fn bulk_if_alone(&self) -> Option<Job> {
+        let mut waiting = self.waiting();
+        if waiting.awaited.is_empty() { waiting.bulk.pop_front() } else { None }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the last transaction left bulk work waiting for those who save.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owed {
+    Nothing,
+    Bulk,
+}
+
+fn work(connection: &Connection, line: &Line, wake: &Wake) {
+    let mut owed = Owed::Nothing;
+    while let Some(awaited) = line.awaited() {
+        owed = commit_together(connection, line, (awaited, owed));
         wake.look();
     }
 }
 
-fn commit_together(connection: &Connection, batch: &mut Vec<Job>) {
-    let now = Instant::now();
-    batch.retain(|job| job.give_up_at > now);
-    if batch.is_empty() {
-        return;
-    }
+fn commit_together(connection: &Connection, line: &Line, (awaited, owed): (Vec<Job>, Owed)) -> Owed {
     if let Err(cause) = connection.execute_batch("BEGIN IMMEDIATE") {
-        // Dropping the jobs tells every caller that nothing happened.
+        // Dropping the jobs tells every caller that nothing happened. If nobody else waits, a bulk step is what failed.
         tracing::warn!(error = %cause, "the ledger could not begin a transaction");
-        batch.clear();
-        return;
+        if awaited.is_empty() {
+            drop(line.bulk());
+        }
+        return owed;
     }
-    let tells: Vec<Tell> = batch.drain(..).filter_map(|job| run_in_savepoint(connection, job.step)).collect();
+    let began = Instant::now();
+    let is_bulk_due = awaited.is_empty() || owed == Owed::Bulk;
+    let mut tells: Vec<Tell> = awaited.into_iter().filter_map(|job| run(connection, job)).collect();
+    let mut next = if is_bulk_due { line.bulk() } else { None };
+    while let Some(job) = next {
+        tells.extend(run(connection, job));
+        next = if began.elapsed() < BULK_TIME_MAX { line.bulk_if_alone() } else { None };
+    }
     let fate = match connection.execute_batch("COMMIT") {
         Ok(()) => Fate::Committed,
         Err(cause) => {
@@ -135,11 +225,16 @@ fn commit_together(connection: &Connection, batch: &mut Vec<Job>) {
     for tell in tells {
         tell(fate.clone());
     }
+    if is_bulk_due { Owed::Nothing } else { Owed::Bulk }
 }
 
-fn run_in_savepoint(connection: &Connection, step: Step) -> Option<Tell> {
+/// Runs a step in a savepoint of its own, unless it waited too long.
+fn run(connection: &Connection, job: Job) -> Option<Tell> {
+    if job.give_up_at <= Instant::now() {
+        return None;
+    }
     connection.execute_batch("SAVEPOINT step").ok()?;
-    let outcome = catch_unwind(AssertUnwindSafe(|| step(connection)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| (job.step)(connection)));
     let end = match &outcome {
         Ok((Effects::Keep, _)) => "RELEASE step",
         _ => "ROLLBACK TO step; RELEASE step",
@@ -178,7 +273,9 @@ mod tests {
 
     async fn sum(writer: &Writer) -> i64 {
         writer
-            .run(|c| Ok(c.query_row("SELECT coalesce(sum(n), 0) FROM t", [], |row| row.get(0))?))
+            .run(Urgency::Awaited, |c| {
+                Ok(c.query_row("SELECT coalesce(sum(n), 0) FROM t", [], |row| row.get(0))?)
+            })
             .await
             .unwrap()
     }
@@ -188,12 +285,12 @@ mod tests {
         let (_folder, _journal, writer) = writer();
 
         let (first, second, third) = tokio::join!(
-            writer.run(|c| insert(c, 1)),
-            writer.run(|c| {
+            writer.run(Urgency::Awaited, |c| insert(c, 1)),
+            writer.run(Urgency::Awaited, |c| {
                 insert(c, 10)?;
                 Err::<(), _>(LedgerError::BlobGoing)
             }),
-            writer.run(|c| insert(c, 100)),
+            writer.run(Urgency::Awaited, |c| insert(c, 100)),
         );
 
         assert!(first.is_ok() && third.is_ok() && matches!(second, Err(LedgerError::BlobGoing)));
@@ -205,11 +302,11 @@ mod tests {
         let (_folder, _journal, writer) = writer();
 
         let (first, second) = tokio::join!(
-            writer.run(|c| {
+            writer.run(Urgency::Awaited, |c| {
                 insert(c, 1)?;
                 if c.is_autocommit() { Ok(()) } else { panic!("a bug") }
             }),
-            writer.run(|c| insert(c, 10)),
+            writer.run(Urgency::Awaited, |c| insert(c, 10)),
         );
 
         assert!(first.is_err() && second.is_ok());
@@ -221,7 +318,7 @@ mod tests {
         let (_folder, _journal, mut writer) = writer();
         writer.wait_max = Duration::ZERO;
 
-        let refused = writer.run(|c| insert(c, 1)).await;
+        let refused = writer.run(Urgency::Awaited, |c| insert(c, 1)).await;
 
         writer.wait_max = Duration::from_secs(3);
         assert!(matches!(refused, Err(LedgerError::Busy)));
@@ -232,12 +329,57 @@ mod tests {
     async fn a_step_whose_caller_is_gone_still_happens() {
         let (_folder, _journal, writer) = writer();
 
-        let mut abandoned = Box::pin(writer.run(|c| insert(c, 7)));
+        let mut abandoned = Box::pin(writer.run(Urgency::Awaited, |c| insert(c, 7)));
         let polled = futures_poll_once(&mut abandoned).await;
         drop(abandoned);
 
         assert!(!polled || sum(&writer).await == 7);
         assert_eq!(sum(&writer).await, 7);
+    }
+
+    /// Occupies the writer until it is told to go on, so that what comes next waits together.
+    fn hold(writer: &Writer) -> (std::sync::mpsc::Sender<()>, impl Future<Output = Result<()>> + '_) {
+        let (go_on, held) = std::sync::mpsc::channel::<()>();
+        let step = writer.run(Urgency::Awaited, move |_| {
+            let _ = held.recv();
+            Ok(())
+        });
+        (go_on, step)
+    }
+
+    /// What each of these steps finds in the table when it runs: how many ran before it.
+    async fn order(writer: &Writer, urgencies: &[Urgency]) -> Vec<i64> {
+        let (go_on, held) = hold(writer);
+        let steps = urgencies.iter().map(|urgency| {
+            writer.run(*urgency, |c| {
+                insert(c, 1)?;
+                Ok(c.query_row("SELECT count(*) FROM t", [], |row| row.get(0))?)
+            })
+        });
+        let mut waiting = Box::pin(futures_util::future::join(held, futures_util::future::join_all(steps)));
+        futures_poll_once(&mut waiting).await;
+        go_on.send(()).unwrap();
+        waiting.await.1.into_iter().map(Result::unwrap).collect()
+    }
+
+    #[tokio::test]
+    async fn whoever_saves_goes_before_bulk_work_that_waits_longer() {
+        let (_folder, _journal, writer) = writer();
+
+        let order = order(&writer, &[Urgency::Bulk, Urgency::Bulk, Urgency::Awaited, Urgency::Awaited]).await;
+
+        assert_eq!(order, [3, 4, 1, 2]);
+    }
+
+    #[tokio::test]
+    async fn bulk_work_goes_on_however_many_save() {
+        let (_folder, _journal, writer) = writer();
+        let mut urgencies = vec![Urgency::Awaited; 3 * BATCH_MAX];
+        urgencies.push(Urgency::Bulk);
+
+        let order = order(&writer, &urgencies).await;
+
+        assert!(order[3 * BATCH_MAX] <= 2 * BATCH_MAX as i64 + 1, "{}", order[3 * BATCH_MAX]);
     }
 
     async fn futures_poll_once<F: Future + Unpin>(future: &mut F) -> bool {

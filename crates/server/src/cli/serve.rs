@@ -46,7 +46,8 @@ mod torture {
 
 #[cfg(feature = "torture")]
 mod torture {
-    //! The torture build: the harness says in the environment where to crash and which guard to remove.
+    //! The torture build: the harness says in the environment where to crash, which guard to remove, and
+    //! where it says by how much the clock is wrong.
 
     use super::Guards;
     use anyhow::Context as _;
@@ -56,13 +57,18 @@ mod torture {
             let full = format!("SAVEGUARD_TORTURE_{name}");
             std::env::vars().find(|(each, _)| *each == full).map(|(_, value)| value)
         };
-        let crash_at = variable("CRASH_AT").map(|text| {
-            let (step, hit) = text.rsplit_once(':').context("CRASH_AT is step:hit")?;
-            anyhow::Ok((step.to_owned(), hit.parse().context("the hit is a number")?))
-        });
+        let hit_of = |name: &str| {
+            let read = |text: String| {
+                let (step, hit) = text.rsplit_once(':').context("a hit is step:number")?;
+                anyhow::Ok((step.to_owned(), hit.parse().context("the hit is a number")?))
+            };
+            variable(name).map(read).transpose()
+        };
         steps::install(steps::Plan {
-            crash_at: crash_at.transpose()?,
+            crash_at: hit_of("CRASH_AT")?,
+            hold_at: hit_of("HOLD_AT")?.zip(variable("HOLD_FILE").map(Into::into)),
             list_in: variable("LIST_STEPS").map(Into::into),
+            clock_in: variable("CLOCK_IN").map(Into::into),
         });
         match variable("MUTANT") {
             None => Ok(Guards::ALL),

@@ -46,7 +46,7 @@ struct CopyOf {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     Store(StoreKind),
     Folder(PathBuf),
 }
@@ -69,7 +69,7 @@ pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<
     let Command::Copy(copy) = arguments.command;
     ensure!(copy.from != copy.to, "from and to are the same vault");
     let app = open_ledger(config).await?;
-    let (source, target) = (open(&app, &copy.from)?, open(&app, &copy.to)?);
+    let (source, target) = (open_source(&app, &copy.from)?, open(&app, &copy.to)?);
     let bar = Bar::default();
     let moved = copy_vault((source.as_ref(), target.as_ref()), &app.spool, &bar).await;
     bar.finish();
@@ -80,6 +80,18 @@ pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<
         show(&moved);
     }
     Ok(if moved.lacking.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A vault that is there: a folder that is none is not made into one.
+pub(super) fn open_source(app: &App, place: &Place) -> anyhow::Result<Arc<dyn Vault>> {
+    if let Place::Folder(folder) = place {
+        ensure!(
+            folder.join("blobs").is_dir(),
+            "{} is no vault: there is no folder `blobs` in it",
+            folder.display()
+        );
+    }
+    open(app, place)
 }
 
 fn open(app: &App, place: &Place) -> anyhow::Result<Arc<dyn Vault>> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use ledger::trail::BlobRecord;
-use model::{Digest, DocumentId};
+use model::Digest;
 use tokio::io::AsyncReadExt as _;
 use vault::{Sidecar, Spool, Spooled, Vault, VaultError};
 
@@ -68,7 +68,7 @@ impl Copying<'_> {
                 tally.lacking.push(blob.digest);
                 return Ok(());
             };
-            for sidecar in sidecars.filter(|found| !found.is_empty()).unwrap_or(&vec![nobodys()]) {
+            for sidecar in sidecars.filter(|found| !found.is_empty()).unwrap_or(&vec![Sidecar::nobodys()]) {
                 self.target.put(&spooled, sidecar).await?;
             }
             tally.copied_blobs += 1;
@@ -116,9 +116,4 @@ impl Copying<'_> {
             after = Some(end);
         }
     }
-}
-
-/// For bytes beside which no sidecar lies any more: whose they are, only the ledger knows.
-pub(super) fn nobodys() -> Sidecar {
-    Sidecar::Uploaded { to_become: DocumentId::parse("unknown").expect("a plain word is an id") }
 }

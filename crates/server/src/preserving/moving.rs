@@ -67,7 +67,7 @@ impl Copying<'_> {
                 moved.lacking.push(blob.digest.to_string());
                 return Ok(());
             };
-            let nobodys = super::copying::nobodys();
+            let nobodys = Sidecar::nobodys();
             let sidecars = if blob.sidecars.is_empty() { vec![&nobodys] } else { missing };
             for sidecar in sidecars {
                 self.target.put(&spooled, sidecar).await?;

@@ -1,14 +1,16 @@
 //! Verifying: proves at rest that every promise still holds, and mends what can be mended.
 //!
 //! Guarantees: [`verify`] changes nothing but the times when blobs were last read back, and may run beside the service; with
-//! every byte read, a single flipped bit of a stored blob is found. [`repair`] only adds (adopted blobs, publications) and never removes a content.
+//! every byte read, a single flipped bit of a stored blob is found. [`repair`] only adds (adopted blobs, publications, sound bytes in the
+//! place of damaged ones, which are kept aside) and never removes a content.
 //! Does not do: ask the Document Server (`doctor` and the recovery rounds do).
 
+mod mend;
 mod repair;
 mod walk;
 
 pub use crate::progress::Progress;
-pub use repair::{Repaired, publish_missing, repair};
+pub use repair::{Remedies, Repaired, publish_missing, repair};
 pub use walk::verify;
 
 use serde::Serialize;

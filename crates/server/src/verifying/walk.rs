@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use ledger::documents::Document;
-use ledger::trail::ReadBack;
+use ledger::trail::{BlobRecord, ReadBack};
 use model::Digest;
 use tokio::io::AsyncReadExt as _;
 use vault::tree::Place;
@@ -60,33 +60,61 @@ async fn check_blobs(
         let mut whole = Vec::new();
         for blob in page {
             report.blobs += 1;
-            if blob.is_going {
-                // There or not: whoever removes it goes on where it was cut short.
-                continue;
-            }
-            match app.vault.size_of(&blob.digest).await? {
-                None => {
-                    report.found("blob-present", format!("blob {} is missing", blob.digest), Mendable::No)
+            let digest = blob.digest;
+            match condition_of(app, &blob, read_data).await? {
+                Condition::Going => continue,
+                Condition::There => {}
+                Condition::Whole => {
+                    report.bytes_read += blob.size_bytes;
+                    whole.push(digest);
                 }
-                Some(size) if size != blob.size_bytes => {
-                    let what =
-                        format!("blob {} has {size} bytes instead of {}", blob.digest, blob.size_bytes);
+                Condition::Missing => {
+                    report.found("blob-present", format!("blob {digest} is missing"), Mendable::No);
+                }
+                Condition::OtherLength(size_bytes) => {
+                    let what = format!("blob {digest} has {size_bytes} bytes instead of {}", blob.size_bytes);
                     report.found("blob-whole", what, Mendable::No);
                 }
-                Some(size) if read_data == ReadData::Yes => {
-                    report.bytes_read += size;
-                    if reads_back(app, &blob.digest).await? {
-                        whole.push(blob.digest);
-                    } else {
-                        report.found("blob-whole", format!("blob {} is damaged", blob.digest), Mendable::No);
-                    }
+                Condition::Damaged => {
+                    report.bytes_read += blob.size_bytes;
+                    report.found("blob-whole", format!("blob {digest} is damaged"), Mendable::No);
                 }
-                Some(_) => {}
             }
             progress.advance();
         }
         note(app, whole).await;
     }
+}
+
+/// What a blob is like in the vault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Condition {
+    /// There or not: whoever removes it goes on where it was cut short.
+    Going,
+    /// There, and of the right length. Its bytes were not read.
+    There,
+    /// Every byte was read and is right.
+    Whole,
+    Missing,
+    OtherLength(u64),
+    Damaged,
+}
+
+pub(super) async fn condition_of(
+    app: &App,
+    blob: &BlobRecord,
+    read_data: ReadData,
+) -> Result<Condition, VerifyError> {
+    if blob.is_going {
+        return Ok(Condition::Going);
+    }
+    Ok(match app.vault.size_of(&blob.digest).await? {
+        None => Condition::Missing,
+        Some(size_bytes) if size_bytes != blob.size_bytes => Condition::OtherLength(size_bytes),
+        Some(_) if read_data == ReadData::No => Condition::There,
+        Some(_) if reads_back(app, &blob.digest).await? => Condition::Whole,
+        Some(_) => Condition::Damaged,
+    })
 }
 
 /// For receipts. A running service may be writing; then they tell of an older time.
@@ -99,7 +127,7 @@ async fn note(app: &App, digests: Vec<Digest>) {
     }
 }
 
-async fn reads_back(app: &App, digest: &Digest) -> Result<bool, VerifyError> {
+pub(super) async fn reads_back(app: &App, digest: &Digest) -> Result<bool, VerifyError> {
     let blob = app.vault.open(digest, None).await?;
     let mut reader = std::pin::pin!(read_verified(blob.reader, *digest));
     let mut buffer = vec![0; 256 * 1024];

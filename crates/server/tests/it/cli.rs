@@ -10,6 +10,15 @@ use crate::support::{SECRET, Stage, config};
 
 /// Runs `saveguard` with the settings of a configuration, as an operator would on the same machine.
 pub(crate) fn saveguard(config: &saveguard::config::Config, arguments: &[&str]) -> Output {
+    saveguard_with(config, &[], arguments)
+}
+
+/// The same with more settings.
+pub(crate) fn saveguard_with(
+    config: &saveguard::config::Config,
+    more: &[(&'static str, String)],
+    arguments: &[&str],
+) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_saveguard"));
     command.env_clear().args(arguments);
     for (name, value) in [
@@ -29,6 +38,7 @@ pub(crate) fn saveguard(config: &saveguard::config::Config, arguments: &[&str]) 
     ] {
         command.env(format!("SAVEGUARD_{name}"), value);
     }
+    command.envs(more.iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)));
     command.output().unwrap()
 }
 
@@ -43,7 +53,7 @@ pub(crate) fn json(output: &Output) -> Value {
         .unwrap_or_else(|_| panic!("stdout: {text}\nstderr: {}", String::from_utf8_lossy(&output.stderr)))
 }
 
-fn files_below(folder: &Path) -> Vec<std::path::PathBuf> {
+pub(crate) fn files_below(folder: &Path) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

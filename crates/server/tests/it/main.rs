@@ -34,6 +34,7 @@ mod hostile;
 mod joining;
 mod many_instances;
 mod matrix;
+mod mending;
 mod metrics;
 mod operations;
 mod organisation_matrix;
@@ -59,6 +60,12 @@ mod traces;
 mod webhooks;
 
 // The save path once more, unchanged, on the far stores (`support::stores`).
+#[path = "mending.rs"]
+#[allow(clippy::duplicate_mod, reason = "the same tests on another store")]
+mod mending_on_s3;
+#[path = "mending.rs"]
+#[allow(clippy::duplicate_mod, reason = "the same tests on another store")]
+mod mending_on_sftp;
 #[path = "recovering.rs"]
 #[allow(clippy::duplicate_mod, reason = "the same tests on another store")]
 mod recovering_on_s3;

@@ -127,6 +127,19 @@ pub async fn a_removed_blob_is_gone_with_its_sidecars_and_may_come_again(vault: 
     assert_eq!(again.sidecars, [saved("k3")], "what was said of it before is gone too");
 }
 
+pub async fn what_is_mended_reads_back_and_keeps_its_sidecars(vault: Store) {
+    let spooled = Spool::hold(bytes(100));
+    vault.put(&spooled, &saved("k1")).await.unwrap();
+
+    vault.mend(&spooled).await.unwrap();
+    vault.mend(&spooled).await.unwrap();
+
+    assert_eq!(read(&vault, &spooled.digest, None).await, bytes(100));
+    let listed = vault.list(None, 10).await.unwrap();
+    assert_eq!(listed.len(), 1, "what is kept aside is no blob");
+    assert_eq!((listed[0].size_bytes, &listed[0].sidecars[..]), (100, &[saved("k1")][..]));
+}
+
 pub async fn the_vault_proves_that_it_takes_writes(vault: Store) {
     vault.probe().await.unwrap();
 

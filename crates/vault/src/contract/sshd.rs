@@ -25,6 +25,7 @@ pub struct Sshd {
     folder: tempfile::TempDir,
     subsystem: String,
     port: u16,
+    is_port_given: bool,
     process: Option<Child>,
 }
 
@@ -47,6 +48,15 @@ impl Sshd {
 
     /// The same, in a folder of its own below this one.
     pub fn start_in(parent: &Path, subsystem: &str) -> Self {
+        Self::start_on(parent, subsystem, None)
+    }
+
+    /// A server as it comes, in a folder of its own below this one, always on this port: whoever uses it cannot be told of another.
+    pub fn start_at(parent: &Path, port: u16) -> Self {
+        Self::start_on(parent, SFTP_SERVER, Some(port))
+    }
+
+    fn start_on(parent: &Path, subsystem: &str, port: Option<u16>) -> Self {
         let folder = tempfile::tempdir_in(parent).unwrap();
         for key in ["host", "user", "stranger"] {
             let path = folder.path().join(key);
@@ -57,7 +67,13 @@ impl Sshd {
         fs::create_dir(folder.path().join("root")).unwrap();
         // Where it shuts itself in before anybody has logged in; the package's service makes it otherwise.
         fs::create_dir_all("/run/sshd").unwrap();
-        let mut sshd = Self { folder, subsystem: subsystem.to_owned(), port: 0, process: None };
+        let mut sshd = Self {
+            folder,
+            subsystem: subsystem.to_owned(),
+            port: port.unwrap_or(0),
+            is_port_given: port.is_some(),
+            process: None,
+        };
         sshd.restart();
         sshd
     }
@@ -73,7 +89,9 @@ impl Sshd {
             if self.process.is_some() {
                 return;
             }
-            self.port = 0;
+            if !self.is_port_given {
+                self.port = 0;
+            }
         }
         panic!("sshd does not start");
     }
@@ -145,15 +163,26 @@ impl Sshd {
         text.split(' ').nth(1).unwrap().to_owned()
     }
 
-    /// Kills it with everything it started, sessions included, as if the machine had lost its power.
-    pub fn kill(&mut self) {
-        let Some(mut process) = self.process.take() else { return };
-        let mut processes = vec![process.id()];
+    /// Its folder stays when it goes.
+    pub fn keep_folder(&mut self) {
+        self.folder.disable_cleanup(true);
+    }
+
+    /// It and everything it started, sessions included, by their numbers.
+    pub fn processes(&self) -> Vec<u32> {
+        let mut processes: Vec<u32> = self.process.iter().map(Child::id).collect();
         let mut at = 0;
         while at < processes.len() {
             processes.extend(children_of(processes[at]));
             at += 1;
         }
+        processes
+    }
+
+    /// Kills it with everything it started, sessions included, as if the machine had lost its power.
+    pub fn kill(&mut self) {
+        let processes = self.processes();
+        let Some(mut process) = self.process.take() else { return };
         let pids = processes.iter().map(u32::to_string);
         let _ = Command::new("kill").arg("-9").args(pids).stderr(Stdio::null()).status();
         let _ = process.wait();

@@ -1,14 +1,19 @@
 //! What the vault and the tree need of a bucket: objects written under a condition, read, listed and deleted.
 //!
-//! Guarantees: a write that returns `Written` is in the store whole; one that returns `Refused` changed nothing. A large
-//! content goes up in parts, a few at a time, and on any failure the upload is aborted. No content needs more memory than
-//! [`PARTS_AT_ONCE`] + 1 parts.
+//! Guarantees: a write that returns `Written` is in the store whole; one that returns `Refused` changed nothing, unless the store
+//! said first that it had failed and was asked again: whoever relies on it looks. What fits into the memory that parts would take goes
+//! up in one request; a larger content goes up in parts, a few at a time, and on any failure the upload is aborted. No
+//! content needs more memory than [`PARTS_AT_ONCE`] + 1 parts. A slow line is no silence: what is large may take its time.
 
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use http::header::{HeaderMap, HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use model::Digest;
 use object_store::aws::AmazonS3;
 use object_store::list::{PaginatedListOptions, PaginatedListStore as _};
 use object_store::multipart::{MultipartStore as _, PartId};
@@ -18,7 +23,6 @@ use object_store::{
     UpdateVersion,
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -28,9 +32,13 @@ use super::settings::Settings;
 use crate::spool::Body;
 use crate::{Spooled, read_verified};
 
-/// What is smaller goes up in one request. No part but the last may be smaller than 5 MiB.
+/// No part but the last may be smaller than 5 MiB.
 const PART_BYTES: usize = 8 * 1024 * 1024;
 const PARTS_AT_ONCE: usize = 3;
+/// What is not larger goes up in one request: a store that has parts puts them together afterwards, which takes it twice as long.
+const WHOLE_BYTES_MAX: usize = (PARTS_AT_ONCE + 1) * PART_BYTES;
+/// A line that is slower than this cannot have large contents. The library knows no progress of what it sends, only silence.
+const LINE_BYTES_PER_S_MIN: usize = 256 * 1024;
 
 /// On what the store is to insist when it takes an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,16 +62,30 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Bucket {
     store: AmazonS3,
+    /// The same store for what is large.
+    patient: AmazonS3,
+    /// The same, whose every request insists that nothing has the name.
+    creating: AmazonS3,
     settings: Settings,
-    conditions: OnceCell<Conditions>,
+    conditions: OnceLock<Conditions>,
     /// Set once the bucket was seen.
-    seen: OnceCell<()>,
+    seen: OnceLock<()>,
 }
 
 impl Bucket {
     pub(super) fn open(settings: &Settings) -> io::Result<Self> {
-        let store = settings.client(HeaderMap::new())?;
-        Ok(Self { store, settings: settings.clone(), conditions: OnceCell::new(), seen: OnceCell::new() })
+        let upload_s = WHOLE_BYTES_MAX / LINE_BYTES_PER_S_MIN;
+        let silence_max = settings.silence_max + Duration::from_secs(upload_s as u64);
+        let patient = Settings { silence_max, ..settings.clone() };
+        Ok(Self {
+            store: settings.client(HeaderMap::new())?,
+            creating: patient
+                .client(HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_static("*"))]))?,
+            patient: patient.client(HeaderMap::new())?,
+            settings: patient,
+            conditions: OnceLock::new(),
+            seen: OnceLock::new(),
+        })
     }
 
     /// As it is, not percent-encoded: names in the bucket are for people too.
@@ -71,11 +93,17 @@ impl Bucket {
         Path::parse(format!("{}{below}", self.settings.prefix)).map_err(io::Error::other)
     }
 
-    /// Asked once, at the first write; the store need not be there when the service starts.
+    /// Asked at the first write; the store need not be there when the service starts. Those who come meanwhile ask for themselves:
+    /// if they waited for each other, each would wait for all before it while the store is silent.
     pub(super) async fn keeps_conditions(&self) -> io::Result<bool> {
+        if let Some(found) = self.conditions.get() {
+            return Ok(*found == Conditions::Kept);
+        }
         let key = self.key(&format!("probes/{}", Uuid::new_v4().simple()))?;
-        let found = self.conditions.get_or_try_init(|| find_out(&self.store, &key)).await?;
-        Ok(*found == Conditions::Kept)
+        let found = find_out(&self.store, &key).await?;
+        // Whoever was faster found the same.
+        let _ = self.conditions.set(found);
+        Ok(found == Conditions::Kept)
     }
 
     pub(super) async fn probe(&self) -> io::Result<()> {
@@ -91,8 +119,9 @@ impl Bucket {
 
     /// An object of a bucket that is not there is not absent: nobody knows. Asked once, at the first thing that is not found.
     async fn sure<T>(&self, found: Option<T>) -> io::Result<Option<T>> {
-        if found.is_none() {
-            self.seen.get_or_try_init(|| self.see_bucket()).await?;
+        if found.is_none() && self.seen.get().is_none() {
+            self.see_bucket().await?;
+            let _ = self.seen.set(());
         }
         Ok(found)
     }
@@ -113,24 +142,40 @@ impl Bucket {
         Ok(got.map(|got| (got.meta.clone(), ObjectReader::new(got.into_stream()))))
     }
 
+    /// Gives an object a second name; what has that already is replaced.
+    pub(super) async fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.store.copy(from, to).await.map_err(io::Error::other)
+    }
+
     pub(super) async fn delete(&self, key: &Path) -> io::Result<()> {
         found(self.store.delete(key).await).map(|_| ())
     }
 
     /// Deletes the object if it is still this.
     pub(super) async fn delete_if(&self, key: &Path, e_tag: &str) -> io::Result<Outcome> {
-        let condition = Condition::Is(e_tag.to_owned());
         if !self.keeps_conditions().await? {
-            if !self.holds(key, &condition).await? {
+            if !self.holds(key, &Condition::Is(e_tag.to_owned())).await? {
                 return Ok(Outcome::Refused);
             }
             return self.delete(key).await.map(|()| Outcome::Written);
         }
-        outcome(self.client_under(&condition)?.delete(key).await)
+        match self.client_if(e_tag)?.delete(key).await {
+            Err(Error::NotFound { .. }) => Ok(Outcome::Refused),
+            deleted => outcome(deleted),
+        }
     }
 
     /// Writes a content that is in memory.
     pub(super) async fn put(&self, key: &Path, bytes: Bytes, condition: &Condition) -> io::Result<Outcome> {
+        self.put_with(&self.store, key, (bytes, condition)).await
+    }
+
+    async fn put_with(
+        &self,
+        store: &AmazonS3,
+        key: &Path,
+        (bytes, condition): (Bytes, &Condition),
+    ) -> io::Result<Outcome> {
         let mode = match condition {
             _ if !self.keeps_conditions().await? => {
                 if !self.holds(key, condition).await? {
@@ -144,7 +189,7 @@ impl Bucket {
                 PutMode::Update(UpdateVersion { e_tag: Some(e_tag.clone()), version: None })
             }
         };
-        outcome(self.store.put_opts(key, PutPayload::from_bytes(bytes), mode.into()).await)
+        outcome(store.put_opts(key, PutPayload::from_bytes(bytes), mode.into()).await)
     }
 
     /// Writes a content that has arrived; what is sent is proved by its hash before the object gets its name.
@@ -156,6 +201,10 @@ impl Bucket {
     ) -> io::Result<Outcome> {
         match spooled.body() {
             Body::Memory(bytes) => self.put(key, bytes.clone(), condition).await,
+            Body::File(file) if spooled.size_bytes <= WHOLE_BYTES_MAX as u64 => {
+                let bytes = read_whole(file.path.clone(), spooled.digest).await?;
+                self.put_with(&self.patient, key, (bytes, condition)).await
+            }
             Body::File(file) => {
                 let content = tokio::fs::File::open(&file.path).await?;
                 self.write(key, Box::pin(read_verified(content, spooled.digest)), condition).await
@@ -163,23 +212,19 @@ impl Bucket {
         }
     }
 
-    /// Writes a content of any length.
+    /// Writes a content of any length, in parts.
     async fn write(
         &self,
         key: &Path,
-        mut content: impl AsyncRead + Send + Unpin,
+        content: impl AsyncRead + Send + Unpin,
         condition: &Condition,
     ) -> io::Result<Outcome> {
-        let first = read_part(&mut content).await?;
-        if first.len() < PART_BYTES {
-            return self.put(key, first, condition).await;
-        }
         if !self.keeps_conditions().await? && !self.holds(key, condition).await? {
             return Ok(Outcome::Refused);
         }
         let id = self.store.create_multipart(key).await.map_err(io::Error::other)?;
         steps::reached("vault.upload-begun");
-        let written = match self.write_parts((key, &id), first, content).await {
+        let written = match self.write_parts((key, &id), content).await {
             Ok(parts) => self.complete((key, &id), parts, condition).await,
             Err(cause) => Err(cause),
         };
@@ -193,17 +238,16 @@ impl Bucket {
     async fn write_parts(
         &self,
         (key, id): (&Path, &String),
-        first: Bytes,
         mut content: impl AsyncRead + Send + Unpin,
     ) -> io::Result<Vec<PartId>> {
         let mut under_way = JoinSet::new();
         let mut done: Vec<Option<PartId>> = Vec::new();
-        let mut part = first;
+        let mut part = read_part(&mut content).await?;
         while !part.is_empty() {
             if under_way.len() == PARTS_AT_ONCE {
                 take(&mut under_way, &mut done).await?;
             }
-            let (store, key, id, at) = (self.store.clone(), key.clone(), id.clone(), done.len());
+            let (store, key, id, at) = (self.patient.clone(), key.clone(), id.clone(), done.len());
             let payload = PutPayload::from_bytes(part);
             under_way.spawn(async move { (at, store.put_part(&key, &id, at, payload).await) });
             done.push(None);
@@ -222,25 +266,20 @@ impl Bucket {
         condition: &Condition,
     ) -> io::Result<Outcome> {
         steps::reached("vault.upload-complete");
-        if *condition == Condition::Any || !self.keeps_conditions().await? {
-            return outcome(self.store.complete_multipart(key, id, parts).await);
-        }
-        outcome(self.client_under(condition)?.complete_multipart(key, id, parts).await)
+        let store = match condition {
+            _ if !self.keeps_conditions().await? => &self.patient,
+            Condition::Any => &self.patient,
+            Condition::Absent => &self.creating,
+            Condition::Is(e_tag) => &self.client_if(e_tag)?,
+        };
+        outcome(store.complete_multipart(key, id, parts).await)
     }
 
     /// object_store has no word for a condition on completing an upload or on deleting. A client whose requests all carry the
     /// header has one; it is used for that request alone.
-    fn client_under(&self, condition: &Condition) -> io::Result<AmazonS3> {
-        let header: Option<(HeaderName, &str)> = match condition {
-            Condition::Any => None,
-            Condition::Absent => Some((IF_NONE_MATCH, "*")),
-            Condition::Is(e_tag) => Some((IF_MATCH, e_tag)),
-        };
-        let mut headers = HeaderMap::new();
-        if let Some((name, value)) = header {
-            headers.insert(name, HeaderValue::from_str(value).map_err(io::Error::other)?);
-        }
-        self.settings.client(headers)
+    fn client_if(&self, e_tag: &str) -> io::Result<AmazonS3> {
+        let value = HeaderValue::from_str(e_tag).map_err(io::Error::other)?;
+        self.settings.client(HeaderMap::from_iter([(IF_MATCH, value)]))
     }
 
     /// For stores that do not look themselves: somebody may come in between, which is why they are warned of.
@@ -289,6 +328,18 @@ async fn take(
         done[at] = Some(part.map_err(io::Error::other)?);
     }
     Ok(())
+}
+
+/// The file, if it is what its hash says.
+async fn read_whole(path: PathBuf, digest: Digest) -> io::Result<Bytes> {
+    let read = tokio::task::spawn_blocking(move || {
+        let bytes = std::fs::read(&path)?;
+        if Digest::of(&bytes) == digest {
+            return Ok(Bytes::from(bytes));
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidData, "the spool does not hold what it took"))
+    });
+    read.await.map_err(io::Error::other)?
 }
 
 async fn read_part(content: &mut (impl AsyncRead + Send + Unpin)) -> io::Result<Bytes> {

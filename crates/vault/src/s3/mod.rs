@@ -3,6 +3,7 @@
 //! ```text
 //! {prefix}blobs/3fd2…           the bytes
 //! {prefix}blobs/3fd2…~{sidecar} an empty object whose name tells where they came from
+//! {prefix}damaged/3fd2…-{uuid}  what lay under the name of a blob and was not it
 //! {prefix}probes/…              written and removed again, to see what the store can do
 //! ```
 //!
@@ -30,6 +31,7 @@ use jiff::Timestamp;
 use model::Digest;
 use object_store::ObjectMeta;
 use object_store::path::Path;
+use uuid::Uuid;
 
 use self::bucket::{Bucket, Condition, Outcome};
 pub use self::settings::{Addressing, Credentials, PlainHttp, Settings};
@@ -72,13 +74,30 @@ impl S3Vault {
                     return self.confirm(spooled).await;
                 }
                 // Under its name lies something of another length: not the blob, whoever wrote it. Or nothing any more.
-                Outcome::Refused => {
-                    let is_there = self.bucket.head(&key).await?.is_some();
-                    condition = if is_there { Condition::Any } else { Condition::Absent };
-                }
+                Outcome::Refused => condition = self.keep_aside(&spooled.digest).await?,
             }
         }
         Err(io::Error::other("the store refuses the blob and does not have it"))
+    }
+
+    async fn mend_blob(&self, spooled: &Spooled) -> io::Result<()> {
+        let key = self.key_of(&spooled.digest)?;
+        for _ in 0..PUT_ATTEMPTS {
+            let condition = self.keep_aside(&spooled.digest).await?;
+            if self.bucket.write_spooled(&key, spooled, &condition).await? == Outcome::Written {
+                return self.confirm(spooled).await;
+            }
+        }
+        Err(io::Error::other("somebody else keeps writing the blob"))
+    }
+
+    /// Copies what lies under the blob's name to another; returns on what to insist when it is replaced.
+    async fn keep_aside(&self, digest: &Digest) -> io::Result<Condition> {
+        let key = self.key_of(digest)?;
+        let Some(found) = self.bucket.head(&key).await? else { return Ok(Condition::Absent) };
+        let aside = self.bucket.key(&format!("damaged/{digest}-{}", Uuid::new_v4().simple()))?;
+        self.bucket.copy(&key, &aside).await?;
+        Ok(found.e_tag.map_or(Condition::Any, Condition::Is))
     }
 
     async fn is_whole(&self, key: &Path, spooled: &Spooled) -> io::Result<bool> {
@@ -175,6 +194,10 @@ impl Vault for S3Vault {
         }
         steps::reached("vault.blob-durable");
         Ok(())
+    }
+
+    async fn mend(&self, spooled: &Spooled) -> Result<()> {
+        self.mend_blob(spooled).await.map_err(VaultError::unavailable("mend a blob of the S3 store"))
     }
 
     async fn open(&self, digest: &Digest, range: Option<Range<u64>>) -> Result<BlobReader> {

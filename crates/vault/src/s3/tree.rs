@@ -74,7 +74,11 @@ impl S3Tree {
                 Some(standing) => Condition::Is(standing.e_tag.clone()),
                 None => Condition::Absent,
             };
-            if self.write(&shown, content, &condition).await? == Outcome::Written {
+            // Refused, it may be there all the same: a store that said it had failed, and had not, was asked again. The backup is of what
+            // it replaced, and perhaps the only copy.
+            if self.write(&shown, content, &condition).await? == Outcome::Written
+                || self.is_same(&shown, content).await?
+            {
                 steps::reached("publish.renamed");
                 return Ok(replaced(standing, backup));
             }
@@ -88,7 +92,10 @@ impl S3Tree {
         for _ in 0..ATTEMPTS {
             let Some(standing) = self.standing(&shown).await? else { return Ok(None) };
             let backup = self.back_up(place, suffix, &standing).await?;
-            if self.bucket.delete_if(&shown, &standing.e_tag).await? == Outcome::Written {
+            // Refused, it may be gone all the same: as above.
+            if self.bucket.delete_if(&shown, &standing.e_tag).await? == Outcome::Written
+                || self.bucket.head(&shown).await?.is_none()
+            {
                 steps::reached("publish.withdrawn");
                 return Ok(replaced(Some(standing), Some(backup)));
             }

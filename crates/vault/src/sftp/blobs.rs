@@ -3,77 +3,101 @@
 //! ```text
 //! {vault folder}/blobs/3f/3fd2…           the bytes
 //! {vault folder}/blobs/3f/3fd2…~{sidecar} an empty file whose name tells where they came from
+//! {vault folder}/damaged/3fd2…-{uuid}     what lay under the name of a blob and was not it
 //! {vault folder}/tmp/…                    being written
 //! ```
 //!
 //! Guarantees: the port's. A blob gets its name when all of it is on the server, flushed or read back. Each attempt writes to a
 //! name of its own, so a request of a dead connection that is carried out late can only name a whole blob. No extension is
-//! needed; without `posix-rename@openssh.com` a blob that is there is never touched, and one of the wrong length is moved aside first.
+//! needed; without `posix-rename@openssh.com` a blob that is there is never touched. What is not the blob its name says is moved aside.
 
 use std::collections::BTreeMap;
-use std::io::{self, Cursor};
+use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use futures_util::future::{join, join3};
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use jiff::SignedDuration;
 use model::Digest;
-use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use super::connection::{Connection, RemoteFile, Seen};
+use super::arriving::{Arriving, Names};
+use super::connection::Connection;
 use super::failure::{Failure, Outcome};
-use super::pool::{Attempt, Pool};
+use super::pool::Pool;
 use super::reader;
 use super::transfer::Promise;
-use crate::spool::Body;
 use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError};
 
 /// Folders looked at or made at once: as many open handles, and far fewer than the library bears.
 const FOLDERS_AT_ONCE: usize = 16;
+/// What was written to so long ago, nobody writes any more. Several services may share the folder.
+const LEFT_BEHIND_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 /// The vault on an SFTP server.
 #[derive(Clone)]
 pub struct SftpVault {
     pool: Arc<Pool>,
     paths: Arc<Paths>,
-    ready: Arc<OnceCell<()>>,
+    /// Set once the folders are there.
+    ready: Arc<OnceLock<()>>,
 }
 
 /// Where things are.
-struct Paths {
-    blobs: String,
-    temporary: String,
+pub(super) struct Paths {
+    pub(super) blobs: String,
+    pub(super) damaged: String,
+    pub(super) temporary: String,
 }
 
 impl Paths {
-    fn folder_of(&self, digest: &Digest) -> String {
+    pub(super) fn folder_of(&self, digest: &Digest) -> String {
         format!("{}/{}", self.blobs, digest.short(2))
     }
 
-    fn path_of(&self, digest: &Digest) -> String {
+    pub(super) fn path_of(&self, digest: &Digest) -> String {
         format!("{}/{digest}", self.folder_of(digest))
     }
 
-    fn fresh_temporary(&self) -> String {
+    pub(super) fn fresh_temporary(&self) -> String {
         format!("{}/{}", self.temporary, Uuid::new_v4().simple())
+    }
+
+    pub(super) fn fresh_aside(&self, digest: &Digest) -> String {
+        format!("{}/{digest}-{}", self.damaged, Uuid::new_v4().simple())
     }
 }
 
 impl SftpVault {
     pub(super) fn new(pool: Arc<Pool>) -> Self {
         let folder = pool.settings().vault_folder.trim_end_matches('/');
-        let paths = Paths { blobs: format!("{folder}/blobs"), temporary: format!("{folder}/tmp") };
+        let paths = Paths {
+            blobs: format!("{folder}/blobs"),
+            damaged: format!("{folder}/damaged"),
+            temporary: format!("{folder}/tmp"),
+        };
         Self { pool, paths: Arc::new(paths), ready: Arc::default() }
     }
 
-    /// Connects and makes the folders, once.
+    /// Connects and makes the folders, if nobody has yet. Those who come meanwhile do the same: if they waited for each other, each
+    /// would wait for all before it while the server is silent.
     pub async fn ready(&self) -> Result<()> {
-        let prepared = self.ready.get_or_try_init(|| async {
-            self.pool.run(|connection, _| prepare(connection, Arc::clone(&self.paths))).await
-        });
-        prepared.await.map(drop).map_err(unavailable("open the vault"))
+        if self.ready.get().is_none() {
+            let prepared = self.pool.run(|connection, _| prepare(connection, Arc::clone(&self.paths))).await;
+            prepared.map_err(unavailable("open the vault"))?;
+            let _ = self.ready.set(());
+        }
+        Ok(())
+    }
+
+    /// A blob of a folder that is not there is not absent: nobody knows. A disk of the server may not be mounted.
+    async fn be_sure(&self, digest: &Digest) -> Outcome<()> {
+        let folder = &self.paths.folder_of(digest);
+        match self.pool.run(|connection, _| async move { connection.look(folder).await }).await? {
+            Some(_) => Ok(()),
+            None => Err(Failure::ours("the folder of the vault is not there")),
+        }
     }
 
     /// Removes what was being written when an earlier process ended. Only for whoever has the folder to itself.
@@ -105,33 +129,49 @@ impl Vault for SftpVault {
 
     async fn put(&self, spooled: &Spooled, sidecar: &Sidecar) -> Result<()> {
         self.ready().await?;
-        let word = sidecar.to_word();
-        // One for each attempt.
-        let temporaries = [self.paths.fresh_temporary(), self.paths.fresh_temporary()];
+        let (word, names) = (sidecar.to_word(), Names::fresh(&self.paths, &spooled.digest));
         let stored = self.pool.run(|connection, attempt| {
-            let blob = Arriving { paths: Arc::clone(&self.paths), spooled, temporaries: &temporaries };
+            let blob = Arriving { paths: &self.paths, spooled, names: &names };
             let word = &word;
             async move { blob.put(&connection, attempt, word).await }
         });
         stored.await.map_err(unavailable("store a blob"))
     }
 
+    async fn mend(&self, spooled: &Spooled) -> Result<()> {
+        self.ready().await?;
+        let names = Names::fresh(&self.paths, &spooled.digest);
+        let mended = self.pool.run(|connection, attempt| {
+            let blob = Arriving { paths: &self.paths, spooled, names: &names };
+            async move { blob.mend(&connection, attempt).await }
+        });
+        mended.await.map_err(unavailable("mend a blob"))
+    }
+
     async fn open(&self, digest: &Digest, range: Option<Range<u64>>) -> Result<BlobReader> {
         self.ready().await?;
+        let attempt = "open a blob";
         match reader::open(Arc::clone(&self.pool), self.paths.path_of(digest), range).await {
-            Err(Failure::Missing) => Err(VaultError::not_found(format!("blob {digest}"))),
-            opened => opened.map_err(unavailable("open a blob")),
+            Err(Failure::Missing) => {
+                self.be_sure(digest).await.map_err(unavailable(attempt))?;
+                Err(VaultError::not_found(format!("blob {digest}")))
+            }
+            opened => opened.map_err(unavailable(attempt)),
         }
     }
 
     async fn size_of(&self, digest: &Digest) -> Result<Option<u64>> {
         self.ready().await?;
-        let path = self.paths.path_of(digest);
+        let (attempt, path) = ("look for a blob", self.paths.path_of(digest));
         let looked = self.pool.run(|connection, _| {
             let path = &path;
             async move { connection.look(path).await }
         });
-        Ok(looked.await.map_err(unavailable("look for a blob"))?.map(|seen| seen.size_bytes))
+        let seen = looked.await.map_err(unavailable(attempt))?;
+        if seen.is_none() {
+            self.be_sure(digest).await.map_err(unavailable(attempt))?;
+        }
+        Ok(seen.map(|seen| seen.size_bytes))
     }
 
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>> {
@@ -167,7 +207,9 @@ impl Vault for SftpVault {
 /// All folders are made at the start, so that storing a blob never has to flush more than its own folder.
 async fn prepare(connection: Arc<Connection>, paths: Arc<Paths>) -> Outcome<()> {
     connection.make_folders(&paths.blobs).await?;
+    connection.make_folders(&paths.damaged).await?;
     connection.make_folders(&paths.temporary).await?;
+    remove_left_behind(&connection, &paths).await?;
     let there: Vec<String> = connection.list(&paths.blobs).await?.into_iter().map(|(name, _)| name).collect();
     let missing: Vec<String> =
         (0..=u8::MAX).map(|byte| format!("{byte:02x}")).filter(|name| !there.contains(name)).collect();
@@ -183,127 +225,24 @@ async fn prepare(connection: Arc<Connection>, paths: Arc<Paths>) -> Outcome<()> 
     connection.flush_folder(&paths.blobs).await
 }
 
-/// A blob on its way into the vault.
-struct Arriving<'a> {
-    paths: Arc<Paths>,
-    spooled: &'a Spooled,
-    temporaries: &'a [String; 2],
-}
-
-impl Arriving<'_> {
-    async fn put(&self, connection: &Connection, attempt: Attempt, word: &str) -> Outcome<()> {
-        let (folder, path) =
-            (self.paths.folder_of(&self.spooled.digest), self.paths.path_of(&self.spooled.digest));
-        let [first, second] = self.temporaries;
-        let temporary = match attempt {
-            Attempt::First => first,
-            Attempt::Again => {
-                // What the first attempt left. Should it still be renamed, it was whole.
-                connection.remove(first).await?;
-                second
-            }
-        };
-        // Questions that do not wait for each other go out together: a round trip may be long.
-        let (seen, folder, file) = join3(
-            connection.look(&path),
-            connection.open_folder(&folder),
-            connection.open_to_write(temporary),
-        )
-        .await;
-        let (seen, folder, file) = (seen?, folder?, file?);
-        let sidecar = format!("{path}~{word}");
-        let sidecar = if self.is_it(connection, &path, seen).await? {
-            let (closed, removed) = join(connection.close(file), connection.remove(temporary)).await;
-            closed.and(removed)?;
-            connection.open_to_write(&sidecar).await?
-        } else {
-            let stored = self.write(connection, (file, temporary), (&path, &sidecar)).await;
-            if matches!(stored, Err(Failure::Refused { .. } | Failure::Ours(_) | Failure::Missing)) {
-                // What cannot be removed now is removed by `clean`.
-                let _ = connection.remove(temporary).await;
-            }
-            stored?
-        };
-        steps::reached("vault.blob-named");
-        if folder.is_none() && connection.abilities.flushes {
-            // The youngest name in the folder: most file systems make the older ones durable with it.
-            connection.flush(&sidecar).await?;
-        }
-        let (closed, flushed) = join(connection.close(sidecar), connection.flush_and_close(folder)).await;
-        closed.and(flushed)?;
-        steps::reached("vault.blob-durable");
-        Ok(())
+/// Removes what a service that was killed was writing. The server's own clock tells how long ago that was.
+async fn remove_left_behind(connection: &Connection, paths: &Paths) -> Outcome<()> {
+    let left = connection.list(&paths.temporary).await?;
+    if left.is_empty() {
+        return Ok(());
     }
-
-    /// Whether what was seen is the blob, and if so makes sure of it: whoever wrote it may not have come to flush it.
-    async fn is_it(&self, connection: &Connection, path: &str, seen: Option<Seen>) -> Outcome<bool> {
-        if seen.is_none_or(|seen| seen.size_bytes != self.spooled.size_bytes) {
-            return Ok(false);
+    let fresh = paths.fresh_temporary();
+    let file = connection.open_to_write(&fresh).await?;
+    connection.close(file).await?;
+    let now = connection.look(&fresh).await?;
+    connection.remove(&fresh).await?;
+    let Some(now) = now else { return Ok(()) };
+    for (name, seen) in left {
+        if !seen.is_folder && now.modified_at.duration_since(seen.modified_at) > LEFT_BEHIND_AFTER {
+            connection.remove(&format!("{}/{name}", paths.temporary)).await?;
         }
-        if !connection.abilities.flushes {
-            return Ok(connection.hash(path).await?.0 == self.spooled.digest);
-        }
-        let file = connection.open(path).await?;
-        let flushed = connection.flush(&file).await;
-        connection.close(file).await?;
-        flushed.map(|()| true)
     }
-
-    /// Writes the blob, names it, and begins its sidecar.
-    async fn write(
-        &self,
-        connection: &Connection,
-        (file, temporary): (RemoteFile, &str),
-        (path, sidecar): (&str, &str),
-    ) -> Outcome<RemoteFile> {
-        let written = match self.spooled.body() {
-            Body::Memory(bytes) => connection.write(&file, 0, Cursor::new(bytes)).await,
-            Body::File(source) => match tokio::fs::File::open(&source.path).await {
-                Ok(source) => connection.write(&file, 0, source).await,
-                Err(cause) => Err(Failure::Ours(cause)),
-            },
-        };
-        written?;
-        let promise = Promise { digest: self.spooled.digest, size_bytes: self.spooled.size_bytes };
-        connection.finish(file, (temporary, promise)).await?;
-        steps::reached("vault.blob-written");
-        let (named, sidecar) =
-            join(self.name(connection, temporary, path), connection.open_to_write(sidecar)).await;
-        named?;
-        sidecar
-    }
-
-    /// Gives the blob its name. Whatever has it already has the same bytes, or is damaged.
-    async fn name(&self, connection: &Connection, temporary: &str, path: &str) -> Outcome<()> {
-        if connection.abilities.replaces {
-            return connection.replace(temporary, path).await;
-        }
-        self.name_without_replacing(connection, temporary, path).await
-    }
-
-    /// Names a blob with a rename that never replaces.
-    async fn name_without_replacing(
-        &self,
-        connection: &Connection,
-        temporary: &str,
-        path: &str,
-    ) -> Outcome<()> {
-        let Err(failure) = connection.rename(temporary, path).await else { return Ok(()) };
-        if !matches!(failure, Failure::Refused { .. }) {
-            return Err(failure);
-        }
-        let seen = connection.look(path).await?;
-        if seen.is_none() {
-            return Err(failure);
-        }
-        if self.is_it(connection, path, seen).await? {
-            // Somebody else was faster with the same bytes.
-            return connection.remove(temporary).await;
-        }
-        // Not the bytes its name says. Nothing is thrown away.
-        connection.rename(path, &format!("{temporary}-damaged")).await?;
-        connection.rename(temporary, path).await
-    }
+    Ok(())
 }
 
 async fn list(

@@ -17,6 +17,7 @@
 //! Does not do: read the environment (the server's configuration does), RSA keys (the library for them has a known
 //! weakness in its timing and is not built in), keep a connection for a slow reader.
 
+mod arriving;
 mod blobs;
 pub(crate) mod connection;
 mod dial;

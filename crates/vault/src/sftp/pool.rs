@@ -90,6 +90,8 @@ impl Pool {
             && !connection.has_open_files()
         {
             let idle = Idle { connection, since: Instant::now() };
+            // The newest is used first: what lies below it may not have been used for long.
+            self.forget_idle(KEPT_FOR);
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(idle);
         }
         outcome
@@ -123,7 +125,15 @@ impl Pool {
             if idle_for < TRUSTED_FOR || is_alive(&connection).await {
                 return Ok(connection);
             }
+            // Those that were idle for longer are no better, and each would take its time to say so.
+            self.forget_idle(idle_for);
         }
+    }
+
+    /// Lets go of connections that have been idle for longer.
+    fn forget_idle(&self, idle_for: Duration) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|each| each.since.elapsed() < idle_for);
     }
 
     async fn dial(&self) -> Outcome<Connection> {

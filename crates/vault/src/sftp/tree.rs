@@ -12,12 +12,11 @@
 mod backup;
 
 use std::io::{self, Cursor};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use model::Digest;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use super::blobs::unavailable;
@@ -44,7 +43,8 @@ const CANNOT_REPLACE: &str = "the SFTP server cannot rename a file over another:
 pub struct SftpTree {
     pool: Arc<Pool>,
     root: Arc<str>,
-    ready: Arc<OnceCell<()>>,
+    /// Set once the folder is there.
+    ready: Arc<OnceLock<()>>,
 }
 
 impl SftpTree {
@@ -53,20 +53,18 @@ impl SftpTree {
         Self { pool, root, ready: Arc::default() }
     }
 
-    /// Connects, makes the folder, and refuses a server that cannot have a tree; once.
+    /// Connects, makes the folder, and refuses a server that cannot have a tree, if nobody has yet. Nobody waits for another's attempt.
     pub async fn ready(&self) -> Result<()> {
-        let prepared = self.ready.get_or_try_init(|| async {
-            self.pool
-                .run(|connection, _| {
-                    let root = &self.root;
-                    async move {
-                        must_replace(&connection)?;
-                        connection.make_folders(root).await
-                    }
-                })
-                .await
-        });
-        prepared.await.map(drop).map_err(unavailable("open the published tree"))
+        if self.ready.get().is_none() {
+            let root = &self.root;
+            let prepared = self.pool.run(|connection, _| async move {
+                must_replace(&connection)?;
+                connection.make_folders(root).await
+            });
+            prepared.await.map_err(unavailable("open the published tree"))?;
+            let _ = self.ready.set(());
+        }
+        Ok(())
     }
 
     /// Ids are single path components by construction, and so is the name.
@@ -240,7 +238,10 @@ impl Tree for SftpTree {
             return Err(VaultError::unavailable("open a backup")(io::ErrorKind::InvalidInput.into()));
         }
         let path = format!("{}/{backup}", self.folder_of(place));
-        reader::open(Arc::clone(&self.pool), path, None).await.map_err(unavailable("open a backup"))
+        match reader::open(Arc::clone(&self.pool), path, None).await {
+            Err(Failure::Missing) => Err(VaultError::not_found(backup)),
+            opened => opened.map_err(unavailable("open a backup")),
+        }
     }
 
     async fn tidy(&self, place: &Place) -> Result<()> {

@@ -51,6 +51,10 @@ impl Vault for Far {
         self.check(UP)?;
         self.vault.put(spooled, sidecar).await
     }
+    async fn mend(&self, spooled: &Spooled) -> Result<()> {
+        self.check(UP)?;
+        self.vault.mend(spooled).await
+    }
     async fn open(&self, digest: &Digest, range: Option<Range<u64>>) -> Result<BlobReader> {
         self.check(READ_ONLY)?;
         self.vault.open(digest, range).await
@@ -241,6 +245,46 @@ async fn a_blob_that_is_damaged_in_the_depot_is_not_delivered_and_the_others_are
     assert_eq!((delivered.blobs, delivered.damaged), (2, 1));
     assert_eq!(stage.far.size_of(&digest).await.unwrap(), None);
     assert_eq!(stage.depot.fill().await.unwrap().blobs, 1, "it stays for a person to look at");
+}
+
+#[tokio::test]
+async fn a_blob_that_is_damaged_on_the_far_side_is_mended_from_the_depot_and_holds_up_nothing() {
+    let stage = Stage::new(Room::Bytes(MIB));
+    let digest = content(1).digest;
+    stage.depot.put(&content(1), &saved("k1")).await.unwrap();
+    let folder = stage.folder.path().join("far");
+    let file = folder.join("blobs").join(digest.short(2)).join(digest.to_string());
+    std::fs::write(&file, b"kontent 1").unwrap();
+    stage.far.set(AWAY);
+    for number in 1..4 {
+        stage.depot.put(&content(number), &saved("k2")).await.unwrap();
+    }
+    stage.far.set(UP);
+
+    let delivered = stage.depot.deliver().await.unwrap();
+
+    assert_eq!((delivered.blobs, delivered.damaged), (3, 0));
+    assert_eq!(std::fs::read(&file).unwrap(), b"content 1");
+    let aside: Vec<_> = std::fs::read_dir(folder.join("damaged")).unwrap().collect();
+    assert_eq!(std::fs::read(aside[0].as_ref().unwrap().path()).unwrap(), b"kontent 1");
+    assert_eq!(aside.len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_mended_is_mended_where_it_is_read_from() {
+    let stage = Stage::new(Room::Bytes(MIB));
+    stage.far.set(AWAY);
+    stage.depot.put(&content(1), &saved("k")).await.unwrap();
+    let digest = content(1).digest;
+    let file = stage.folder.path().join("near/blobs").join(digest.short(2)).join(digest.to_string());
+    std::fs::write(&file, b"kontent").unwrap();
+
+    stage.depot.mend(&content(1)).await.unwrap();
+
+    assert_eq!(read(stage.depot.as_ref(), &digest).await, b"content 1");
+    assert_eq!(stage.depot.fill().await.unwrap().bytes, 9);
+    stage.far.set(UP);
+    assert_eq!(stage.depot.deliver().await.unwrap().blobs, 1);
 }
 
 #[tokio::test]

@@ -51,6 +51,23 @@ async fn cleaning_the_vault_removes_half_written_blobs_and_keeps_whole_ones() {
     assert_eq!(vault.size_of(&spooled.digest).await.unwrap(), Some(5));
 }
 
+#[test]
+fn instances_that_start_at_once_share_an_empty_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = std::sync::Barrier::new(8);
+    let open = || {
+        all.wait();
+        LocalVault::open(folder.path(), &Guards::ALL).map(drop)
+    };
+
+    let opened: Vec<_> = std::thread::scope(|scope| {
+        let openings: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+        openings.into_iter().map(|opening| opening.join().unwrap()).collect()
+    });
+
+    assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+}
+
 #[tokio::test]
 async fn a_truncated_blob_is_written_again() {
     let folder = tempfile::tempdir().unwrap();
@@ -114,4 +131,28 @@ async fn backups_are_only_ever_opened_by_their_own_name() {
     for name in ["../x", "/etc/passwd", "..", "a/b"] {
         assert!(tree.open_backup(&place(), name).await.is_err(), "{name}");
     }
+}
+
+#[tokio::test]
+async fn what_is_not_the_blob_its_name_says_is_replaced_and_kept_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = LocalVault::open(folder.path(), &Guards::ALL).unwrap();
+    let spooled = Spool::hold(bytes::Bytes::from_static(b"whole"));
+    let sidecar = Sidecar::Saved { key: EditorKey::parse("k").unwrap(), status: 2 };
+    vault.put(&spooled, &sidecar).await.unwrap();
+    let file = folder.path().join("blobs").join(spooled.digest.short(2)).join(spooled.digest.to_string());
+
+    std::fs::write(&file, b"whale").unwrap();
+    vault.mend(&spooled).await.unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), b"whole");
+    std::fs::write(&file, b"who").unwrap();
+    vault.put(&spooled, &sidecar).await.unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), b"whole");
+
+    vault.clean().unwrap();
+    let aside = folder.path().join("damaged");
+    let mut kept: Vec<_> =
+        names(&aside).iter().map(|name| std::fs::read(aside.join(name)).unwrap()).collect();
+    kept.sort();
+    assert_eq!(kept, [b"whale".to_vec(), b"who".to_vec()], "nothing is thrown away");
 }

@@ -67,7 +67,7 @@ mod moto {
     vault::contract_tests!(super::fresh_vault(), super::fresh_tree());
 }
 
-fn place() -> Place {
+pub(crate) fn place() -> Place {
     Place {
         company: CompanyId::parse("acme").unwrap(),
         project: ProjectId::parse("plans").unwrap(),
@@ -76,11 +76,11 @@ fn place() -> Place {
     }
 }
 
-fn publication(digest: Digest, version: u32) -> Publication {
+pub(crate) fn publication(digest: Digest, version: u32) -> Publication {
     Publication { place: place(), digest, backup_suffix: format!(".t-v{version}.bak") }
 }
 
-fn content(bytes: &Bytes) -> BlobReader {
+pub(crate) fn content(bytes: &Bytes) -> BlobReader {
     BlobReader { size_bytes: bytes.len() as u64, reader: Box::pin(std::io::Cursor::new(bytes.clone())) }
 }
 
@@ -116,6 +116,32 @@ async fn a_blob_of_another_length_is_written_again() {
     vault.put(&spooled, &saved()).await.unwrap();
 
     assert_eq!(std::fs::read(&file).unwrap(), b"whole");
+    assert_eq!(set_aside(&server), [b"who"], "nothing is thrown away");
+}
+
+/// What is kept of damaged blobs.
+fn set_aside(server: &S3Server) -> Vec<Vec<u8>> {
+    let folder = server.folder().unwrap().join("some/where/damaged");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.is_file()).map(|path| std::fs::read(path).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn damaged_bytes_are_replaced_by_sound_ones_and_kept_aside() {
+    let server = S3Server::on_disk();
+    let vault = S3Vault::open(&settings(server.endpoint())).unwrap();
+    let spooled = Spool::hold(Bytes::from_static(b"whole"));
+    vault.put(&spooled, &saved()).await.unwrap();
+    let file = server.folder().unwrap().join(format!("some/where/blobs/{}", spooled.digest));
+    std::fs::write(&file, b"whale").unwrap();
+    vault.put(&spooled, &saved()).await.unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), b"whale", "a put does not read what is there");
+
+    vault.mend(&spooled).await.unwrap();
+
+    assert_eq!(std::fs::read(&file).unwrap(), b"whole");
+    assert_eq!(set_aside(&server), [b"whale"]);
+    assert_eq!(vault.list(None, 10).await.unwrap()[0].sidecars, [saved()]);
 }
 
 #[tokio::test]

@@ -6,10 +6,11 @@ use bytes::Bytes;
 use model::Digest;
 use test_stores::{Mode, Proxy, S3Server};
 use tokio::io::AsyncReadExt as _;
+use vault::s3::tree::S3Tree;
 use vault::s3::{S3Vault, Settings};
-use vault::{Spool, Spooled, Vault as _, VaultError};
+use vault::{Spool, Spooled, Tree as _, Vault as _, VaultError};
 
-use crate::s3::{large, saved, settings};
+use crate::s3::{content as blob, large, place, publication, saved, settings};
 
 fn content(number: u64) -> Spooled {
     Spool::hold(Bytes::from(format!("content {number} {}", "x".repeat(100_000))))
@@ -167,4 +168,78 @@ async fn a_store_that_never_answers_is_given_up() {
     proxy.set(Mode::Pass);
     assert!(!is_whole(&vault, &spooled.digest).await);
     vault.put(&spooled, &saved()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_slow_line_is_no_silence() {
+    let server = S3Server::on_disk();
+    let proxy = Proxy::before(server.port());
+    let settings = Settings { silence_max: Duration::from_secs(1), ..settings(proxy.endpoint()) };
+    let vault = S3Vault::open(&settings).unwrap();
+    vault.probe().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = Spool::open(folder.path()).unwrap().begin();
+    writer.write(&vec![7; 3 * 1024 * 1024]).await.unwrap();
+    let spooled = writer.finish().await.unwrap();
+    proxy.set(Mode::SlowRequests(1024 * 1024));
+
+    vault.put(&spooled, &saved()).await.unwrap();
+
+    proxy.set(Mode::Pass);
+    assert!(is_whole(&vault, &spooled.digest).await);
+}
+
+/// A store behind a balancer may do what it is asked and be reported as failed; then it is asked again, under the same condition.
+#[tokio::test]
+async fn what_a_publication_replaced_is_kept_even_if_the_store_denies_what_it_did() {
+    let server = S3Server::on_disk();
+    let proxy = Proxy::before(server.port());
+    let folder = tempfile::tempdir().unwrap();
+    let spool = Spool::open(folder.path()).unwrap();
+    let tree = S3Tree::open(&settings(proxy.endpoint()), spool).unwrap();
+    let mut shown = Bytes::from_static(b"nobody else has these bytes");
+    tree.publish(&publication(Digest::of(&shown), 0), blob(&shown)).await.unwrap();
+
+    for denied in 0..6 {
+        let next = Bytes::from(format!("version {denied}"));
+        proxy.set(Mode::DenyReplyAfter(u64::from(denied)));
+        let published = tree.publish(&publication(Digest::of(&next), denied + 1), blob(&next)).await;
+        proxy.set(Mode::Pass);
+
+        let replaced = published.unwrap().expect("something was shown");
+        assert_eq!(replaced.digest, Digest::of(&shown), "reply {denied}");
+        let mut kept = Vec::new();
+        tree.open_backup(&place(), &replaced.backup)
+            .await
+            .unwrap()
+            .reader
+            .read_to_end(&mut kept)
+            .await
+            .unwrap();
+        assert_eq!(kept, shown, "reply {denied}");
+        assert_eq!(tree.shown(&place()).await.unwrap().unwrap().0, Digest::of(&next));
+        shown = next;
+    }
+}
+
+#[tokio::test]
+async fn what_was_withdrawn_is_kept_even_if_the_store_denies_what_it_did() {
+    let server = S3Server::on_disk();
+    let proxy = Proxy::before(server.port());
+    let folder = tempfile::tempdir().unwrap();
+    let spool = Spool::open(folder.path()).unwrap();
+    let tree = S3Tree::open(&settings(proxy.endpoint()), spool).unwrap();
+
+    for denied in 0..6 {
+        let shown = Bytes::from(format!("version {denied}"));
+        tree.publish(&publication(Digest::of(&shown), denied), blob(&shown)).await.unwrap();
+        proxy.set(Mode::DenyReplyAfter(u64::from(denied)));
+        let withdrawn = tree.withdraw(&place(), &format!(".w-v{denied}.bak")).await;
+        proxy.set(Mode::Pass);
+
+        let withdrawn = withdrawn.unwrap().expect("something was shown");
+        assert_eq!(withdrawn.digest, Digest::of(&shown), "reply {denied}");
+        assert!(tree.backups(&place()).await.unwrap().contains(&withdrawn.backup), "reply {denied}");
+        assert_eq!(tree.shown(&place()).await.unwrap(), None);
+    }
 }

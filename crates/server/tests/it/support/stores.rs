@@ -2,7 +2,7 @@
 //! unchanged on that store: a test knows its own name by its thread.
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use test_stores::S3Server;
 use test_stores::s3::{ACCESS_KEY_ID, BUCKET, SECRET_ACCESS_KEY};
@@ -29,6 +29,14 @@ pub(crate) fn settings(folder: &Path) -> Vec<(&'static str, String)> {
     FAR.with_borrow_mut(|far| match far.get_or_insert_with(start) {
         Far::S3(server) => s3_settings(&server.endpoint(), folder),
         Far::Sftp(server) => sftp_settings(server),
+    })
+}
+
+/// Where the far store of this test keeps what it has, on this machine's disk.
+pub(crate) fn far_folder() -> Option<PathBuf> {
+    FAR.with_borrow(|far| match far.as_ref()? {
+        Far::S3(server) => server.folder(),
+        Far::Sftp(server) => Some(server.root()),
     })
 }
 

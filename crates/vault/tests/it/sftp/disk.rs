@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use model::Digest;
 use vault::contract::sshd::{EXTENSIONS, SFTP_SERVER, Sshd};
-use vault::{Spool, Tree as _, Vault as _};
+use vault::{Spool, Tree as _, Vault as _, VaultError};
 
 use super::{blob, blob_path, content, place, publication, sidecar, store, whole_blobs};
 
@@ -198,6 +199,53 @@ async fn a_truncated_blob_is_written_again() {
         vault.put(&spooled, &sidecar()).await.unwrap();
 
         assert_eq!(std::fs::read(&path).unwrap(), b"whole");
+        assert_eq!(set_aside(&sshd), [b"who"], "nothing is thrown away");
+    }
+}
+
+/// What is kept of damaged blobs.
+fn set_aside(sshd: &Sshd) -> Vec<Vec<u8>> {
+    let files = std::fs::read_dir(sshd.root().join("vault/damaged")).unwrap();
+    files.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn damaged_bytes_are_replaced_by_sound_ones_and_kept_aside() {
+    // As it comes; without replacing renames; without links; with nothing.
+    for denied in [&EXTENSIONS[..0], &EXTENSIONS[..1], &EXTENSIONS[2..3], &EXTENSIONS[..]] {
+        let sshd = Sshd::start_without(denied);
+        let vault = store(&sshd).vault();
+        let spooled = Spool::hold(bytes::Bytes::from_static(b"whole"));
+        vault.put(&spooled, &sidecar()).await.unwrap();
+        let path = blob_path(&sshd.root(), &spooled.digest);
+        std::fs::write(&path, b"whale").unwrap();
+
+        vault.mend(&spooled).await.unwrap();
+
+        assert_eq!(std::fs::read(&path).unwrap(), b"whole", "{denied:?}");
+        assert_eq!(set_aside(&sshd), [b"whale"], "{denied:?}");
+        assert_eq!(vault.list(None, 10).await.unwrap()[0].sidecars, [sidecar()]);
+        assert_eq!(std::fs::read_dir(sshd.root().join("vault/tmp")).unwrap().count(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_blob_of_a_vault_that_is_not_there_is_not_absent() {
+    let sshd = Sshd::start();
+    let vault = store(&sshd).vault();
+    let spooled = blob(1000);
+    vault.put(&spooled, &sidecar()).await.unwrap();
+    let absent = Digest::of(b"absent");
+    assert_eq!(vault.size_of(&absent).await.unwrap(), None);
+
+    // As if its disk were not mounted any more.
+    std::fs::rename(sshd.root().join("vault"), sshd.root().join("elsewhere")).unwrap();
+
+    for digest in [spooled.digest, absent] {
+        let looked = vault.size_of(&digest).await;
+        assert!(matches!(looked, Err(VaultError::Unavailable { .. })), "{looked:?}");
+        let opened = vault.open(&digest, None).await;
+        assert!(matches!(opened, Err(VaultError::Unavailable { .. })), "{opened:?}");
     }
 }
 
@@ -242,4 +290,21 @@ async fn backups_are_only_ever_opened_by_their_own_name() {
     for name in ["../x", "/etc/passwd", "..", "a/b"] {
         assert!(tree.open_backup(&place(), name).await.is_err(), "{name}");
     }
+}
+
+#[tokio::test]
+async fn what_a_killed_service_was_writing_is_removed_a_day_later_and_what_another_writes_is_not() {
+    let sshd = Sshd::start();
+    store(&sshd).vault().ready().await.unwrap();
+    let folder = sshd.root().join("vault/tmp");
+    let (old, new) = (folder.join("old"), folder.join("new"));
+    std::fs::write(&new, b"half").unwrap();
+    let file = std::fs::File::create(&old).unwrap();
+    let written_at = file.metadata().unwrap().modified().unwrap() - Duration::from_secs(25 * 3600);
+    file.set_modified(written_at).unwrap();
+
+    store(&sshd).vault().ready().await.unwrap();
+
+    assert_eq!((old.exists(), new.exists()), (false, true));
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
 }
