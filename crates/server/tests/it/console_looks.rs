@@ -33,7 +33,7 @@ const PAGES: [(&str, &str, &str, &str); 17] = [
     ("audit", "/audit", "#entries tbody", "document-uploaded"),
     ("comment", "/comment/12345", "#status", "vault"),
     ("sign-in", "/sign-in", "main h1", "Sign in"),
-    ("link-gone", "/s/nothing", "main h1", "."),
+    ("link-gone", "/s/nothing", "main h1", "This link does not work"),
     ("trouble", "/document/nothing", "main h1", "There is no such thing here"),
 ];
 

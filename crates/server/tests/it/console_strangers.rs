@@ -57,7 +57,8 @@ async fn names_and_values_are_shown_as_text_on_every_page() {
     stage.put_json("/api/v1/organisations/o1", json!({ "name": HOSTILE })).await;
     let titled = json!({ "number": "r1-number", "title": HOSTILE, "template": "waste-records" });
     stage.put_json("/api/v1/organisations/o1/registrations/r1", titled).await;
-    stage.submit(&scope("o1", "r1"), "first", &[load("1000", 7, &[("SUPPLIER", HOSTILE)])]).await;
+    let loads = [load("1000", 7, &[("SUPPLIER", HOSTILE)])];
+    stage.submit_as((&scope("o1", "r1"), HOSTILE), "first", &loads).await;
     stage.preview(&scope("o1", "r1"), "second", &[load("1000", 7, &[("SUPPLIER", "Plain")])]).await;
     assert_eq!(place, scope("o1", "r1"));
     let browser = Browser::start().await;

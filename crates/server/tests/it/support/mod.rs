@@ -94,7 +94,8 @@ impl Stage {
         let settings = settings.iter().map(|(name, value)| (*name, value.as_str()));
         let changes: Vec<(&str, &str)> = settings.chain(changes.iter().copied()).collect();
         let config = config(folder.path(), &editor.url(), &changes);
-        let base = config.server.public_url.as_str().trim_end_matches('/').to_owned();
+        // Where it listens: a public address may be a proxy's that is not there.
+        let base = format!("http://{}", config.server.listen);
         let service = Service::start(config, Guards::ALL).await.unwrap();
         let http = reqwest::Client::builder()
             .no_proxy()
