@@ -10,6 +10,7 @@
 )]
 
 mod check;
+mod console;
 mod gauge;
 mod lanes;
 mod published;
@@ -29,6 +30,7 @@ const USAGE: &str = "\
 Usage: bench NAME [--json] [OPTIONS]
 
   check  the check of Office files, beside bare inflating and what unzip, xmllint and Python do (2 minutes)
+  console  every page on a ledger with 100,000 documents and 1,000,000 record versions (5 minutes)
   lanes  tasks in order per key, beside plain tokio and a thread per key in Java (5 minutes)
   published  a published name that is watched while it is replaced by 10,000 saves over SFTP (10 minutes; needs sshd, and root)
   saves  durable saves through the service, beside a reference that only flushes, hashes and inflates (10 minutes)
@@ -39,6 +41,11 @@ Usage: bench NAME [--json] [OPTIONS]
                     library (5 minutes; needs sshd, and root)
 
   --json  print one line of JSON at the end; the table goes to stderr
+
+  of console:
+  --documents N        documents (100000)
+  --record-versions N  record versions (1000000)
+  --server PATH        the server to measure, instead of a release build
 
   of published:
   --saves N        saves, each of which replaces the published file (10000)
@@ -56,7 +63,7 @@ Usage: bench NAME [--json] [OPTIONS]
   --server PATH    the server to measure, instead of a release build
 
 sessions ends with exit code 1 if anything failed or the 99th percentile of a save is more than 3 times the quiet one;
-published, submission and vaults, if they miss what is promised for them.
+console, published, submission and vaults, if they miss what is promised for them.
 
 Measure when nothing else runs.";
 
@@ -70,6 +77,9 @@ fn main() -> Result<ExitCode> {
     }
     let report = match arguments.as_slice() {
         ["check"] => check::run()?,
+        ["console", options @ ..] if let Some(options) = console::Options::parse(options) => {
+            console::run(&options)?
+        }
         ["lanes"] => lanes::run()?,
         ["published", options @ ..] if let Some(options) = published::Options::parse(options) => {
             published::run(&options)?

@@ -37,6 +37,7 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
         FLOWS,
     ),
     ("draining/", APART, FLOWS),
+    ("examining/", APART, FLOWS),
     ("preserving/", APART, FLOWS),
     ("pruning/", APART, FLOWS),
     ("registering/", APART, FLOWS),

@@ -37,18 +37,34 @@ impl Service {
         program: Option<&Path>,
         settings: &[(&str, String)],
     ) -> Result<Self> {
-        let program = program.map_or_else(build, |program| Ok(program.to_owned()))?;
         // Beside the build results: `/tmp` may be memory, and memory flushes for free.
         let folder = tempfile::tempdir_in(target_folder()?)?;
+        let service = Self::start_on(folder, document_server_url, program, settings).await?;
+        service.post("/api/v1/companies", "bench", &json!({ "id": "bench", "name": "Bench" })).await?;
+        let project = json!({ "id": "saves", "name": "Saves" });
+        service.post("/api/v1/companies/bench/projects", "bench", &project).await?;
+        Ok(service)
+    }
+
+    /// Starts it on a folder whose `data` may have something in it already.
+    pub(crate) async fn start_on(
+        folder: tempfile::TempDir,
+        document_server_url: &str,
+        program: Option<&Path>,
+        settings: &[(&str, String)],
+    ) -> Result<Self> {
+        let program = program.map_or_else(build, |program| Ok(program.to_owned()))?;
         let address = free_address()?;
         let process = start_process(&program, folder.path(), (address, document_server_url), settings)?;
         let http = reqwest::Client::builder().no_proxy().build()?;
         let service = Self { address, process, http, _folder: folder };
         service.until_ready().await?;
-        service.post("/api/v1/companies", "bench", &json!({ "id": "bench", "name": "Bench" })).await?;
-        let project = json!({ "id": "saves", "name": "Saves" });
-        service.post("/api/v1/companies/bench/projects", "bench", &project).await?;
         Ok(service)
+    }
+
+    /// A token of somebody who may do everything, for signing in.
+    pub(crate) fn token(&self) -> Result<String> {
+        api_token("bench")
     }
 
     /// The server's process, for its time and memory.
@@ -123,7 +139,8 @@ impl Drop for Service {
 
 fn api_token(user: &str) -> Result<String> {
     let expires_s = jiff::Zoned::now().timestamp().as_second() + TOKEN_LIFE_S;
-    let claims = json!({ "sub": user, "role": "admin", "companies": "*", "exp": expires_s });
+    let claims =
+        json!({ "sub": user, "role": "admin", "companies": "*", "organisations": "*", "exp": expires_s });
     let key = EncodingKey::from_secret(SECRET.as_bytes());
     Ok(jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &key)?)
 }

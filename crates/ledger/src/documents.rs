@@ -344,6 +344,8 @@ pub enum Whose {
     Document(DocumentId),
     /// Of no document: the orphans.
     Nobody,
+    /// Of everybody and of nobody, as long as they wait for a person.
+    Waiting,
 }
 
 /// Which kept copies to list.

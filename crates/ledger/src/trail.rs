@@ -60,8 +60,20 @@ pub struct ActsPage {
     pub until: Option<Timestamp>,
     /// After this entry: the last one of the page before.
     pub after: Option<ActPlace>,
+    /// Which come first.
+    pub order: ActsOrder,
     /// At most so many.
     pub limit: u32,
+}
+
+/// Which entries come first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ActsOrder {
+    /// As they were written.
+    #[default]
+    OldestFirst,
+    /// What happened last; `after` goes back in time.
+    NewestFirst,
 }
 
 /// Where an entry stands.

@@ -1,10 +1,10 @@
 // Search in the audit trail: who did what, when, from where.
-import { el, fill, get, t, table, time, word } from "/assets/page.js";
+import { act, el, fill, get, particulars, t, table, time } from "/assets/page.js";
 
 const form = document.getElementById("filters");
 
 const query = (after) => {
-  const wish = new URLSearchParams({ limit: "200" });
+  const wish = new URLSearchParams({ limit: "200", newest: "true" });
   for (const name of ["user", "action"]) {
     const value = form.elements[name].value.trim();
     if (value) wish.set(name, value);
@@ -20,9 +20,9 @@ const place = () => {
 };
 
 const rows = (entries) => entries.map((entry) => [
-  time(entry.at), entry.actor, word("act", entry.action),
+  time(entry.at), entry.actor, act(entry.action),
   entry.chain.includes(":") ? entry.chain : el("a", { href: `/document/${encodeURIComponent(entry.chain)}` }, entry.chain),
-  el("code", { class: "details" }, JSON.stringify(entry.details)), entry.from || "—"]);
+  particulars(entry.details), entry.from || "—"]);
 
 const show = async (after) => {
   if (!place()) return fill("entries", el("p", { class: "quiet" }, t("audit.choose")));
@@ -30,15 +30,11 @@ const show = async (after) => {
   const parts = [found.entries.length
     ? table([[t("document.when")], [t("audit.user")], [t("audit.action")], [t("audit.chain")], [t("audit.details")], [t("audit.address")]], rows(found.entries), { caption: t("audit.title") })
     : el("p", { class: "quiet" }, t("audit.none"))];
-  if (found.next) parts.push(el("button", { class: "button plain", onclick: () => start(found.next) }, t("audit.later")));
+  if (found.next) parts.push(el("button", { class: "button plain", onclick: () => start(found.next) }, t("audit.older")));
   return fill("entries", parts);
 };
 
 const start = (after) => show(after).catch((error) => fill("entries", el("p", { class: "bad", role: "alert" }, error.message)));
-
-// Entries come oldest first: those of the last day, unless somebody says otherwise.
-const dayAgo = new Date(Date.now() - 24 * 60 * 60 * 1000);
-form.elements.from.value = new Date(dayAgo - dayAgo.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();

@@ -1,5 +1,5 @@
 // The page of a document: compare, restore, kept copies, receipts, audit, and what became of it as a submission.
-import { count, dialog, el, formDialog, get, notice, post, size, t, table, tag, time, tried, word } from "/assets/page.js";
+import { act, count, dialog, el, formDialog, get, notice, particulars, post, size, t, table, tag, time, tried, word } from "/assets/page.js";
 import { remove, rename, undelete } from "/assets/documents.js";
 import { share } from "/assets/share.js";
 
@@ -111,20 +111,14 @@ document.querySelector("main").addEventListener("click", (event) => {
 
 /* Who did what. */
 
-const showAudit = async () => {
+const showAudit = async (entries = [], after = "") => {
   const body = document.getElementById("audit-body");
-  body.replaceChildren(el("p", { class: "quiet" }, t("frame.loading")));
-  const entries = [];
-  let after = "";
-  // The trail is read from its beginning; the newest stand first.
-  for (let page = 0; page < 20; page += 1) {
-    const found = await get(`${here}/audit?limit=1000${after}`);
-    entries.push(...found.entries);
-    if (!found.next) break;
-    after = `&after=${encodeURIComponent(found.next)}`;
-  }
-  const rows = entries.reverse().slice(0, 500).map((entry) => [time(entry.at), entry.actor, word("act", entry.action), el("code", { class: "details" }, JSON.stringify(entry.details)), entry.from || "—"]);
+  if (!entries.length) body.replaceChildren(el("p", { class: "quiet" }, t("frame.loading")));
+  const found = await get(`${here}/audit?newest=true&limit=200${after}`);
+  const all = [...entries, ...found.entries];
+  const rows = all.map((entry) => [time(entry.at), entry.actor, act(entry.action), particulars(entry.details), entry.from || "—"]);
   body.replaceChildren(table([[t("document.when")], [t("audit.user")], [t("audit.action")], [t("audit.details")], [t("audit.address")]], rows, { caption: t("document.audit") }));
+  if (found.next) body.append(el("button", { class: "button plain", onclick: tried(() => showAudit(all, `&after=${encodeURIComponent(found.next)}`)) }, t("audit.older")));
 };
 document.getElementById("audit")?.addEventListener("toggle", (event) => { if (event.target.open) tried(showAudit)(); });
 

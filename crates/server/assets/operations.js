@@ -1,58 +1,19 @@
 // How the installation stands, looked at again every two seconds: lanes, charts, sessions, the outbox, and whether a restart is safe.
-import { ask, count, el, every, fill, formDialog, get, notice, post, t, table, tag, time, tried, word } from "/assets/page.js";
+import { ask, count, el, every, fill, formDialog, get, notice, post, size, t, table, tag, time, tried, word } from "/assets/page.js";
 import { draw } from "/assets/charts.js";
 
-const SPAN_MS = 10 * 60 * 1000;
-const STORED = ["version", "checkpoint", "filed", "conflict", "quarantine"];
+/* The last hour, as the service itself remembers it. */
 
-/* Numbers of the service, as it counts them since its start. */
-
-const metrics = async () => {
-  const response = await fetch("/metrics");
-  if (!response.ok) throw new Error(String(response.status));
-  const found = { saves: 0, buckets: new Map() };
-  for (const line of (await response.text()).split("\n")) {
-    const [, name, labels = "", value] = /^(\w+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
-    if (name === "saveguard_saves_total" && STORED.includes(/outcome="([^"]*)"/.exec(labels)?.[1])) found.saves += Number(value);
-    if (name === "saveguard_callback_answer_seconds_bucket") {
-      const bound = /le="([^"]*)"/.exec(labels)?.[1];
-      const seconds = bound === "+Inf" ? Infinity : Number(bound);
-      found.buckets.set(seconds, (found.buckets.get(seconds) ?? 0) + Number(value));
-    }
-  }
-  return found;
-};
-
-/** The bound below which a share of what came since `before` was answered, in ms; null if nothing came. */
-const quantile = (share, before, after) => {
-  const bounds = [...after.buckets.keys()].sort((one, other) => one - other);
-  const since = (bound) => (after.buckets.get(bound) ?? 0) - (before.buckets.get(bound) ?? 0);
-  const all = bounds.length ? since(bounds.at(-1)) : 0;
-  if (all <= 0) return null;
-  const found = bounds.find((bound) => since(bound) >= all * share);
-  return (Number.isFinite(found) ? found : bounds.at(-2)) * 1000;
-};
-
-let last = null;
-const saves = [];
-const [p50, p95] = [[], []];
-
-const showCharts = async () => {
-  const [now, at] = [await metrics(), Date.now()];
-  if (last) {
-    saves.push([at, Math.max(0, now.saves - last.saves) / ((at - last.at) / 1000)]);
-    const [half, most] = [quantile(0.5, last, now), quantile(0.95, last, now)];
-    if (half !== null) {
-      p50.push([at, half]);
-      p95.push([at, most]);
-    }
-    for (const points of [saves, p50, p95]) while (points.length && at - points[0][0] > SPAN_MS) points.shift();
-  }
-  last = { ...now, at };
-  draw(document.getElementById("saves-chart"), [{ name: t("operations.saves-second"), kind: "one", points: saves }], { spanMs: SPAN_MS, label: t("operations.saves-chart"), unit: "" });
+const showCharts = (pulse) => {
+  const [now, slotMs, count] = [Date.now(), pulse.slot_seconds * 1000, pulse.saves.length];
+  const at = (index) => (index === count - 1 ? now : now - pulse.last_slot_seconds * 1000 - (count - 2 - index) * slotMs);
+  const saves = pulse.saves.map((number, index) => [at(index), number / (index === count - 1 ? pulse.last_slot_seconds : pulse.slot_seconds)]);
+  const taken = (values) => values.map((value, index) => [at(index), value]).filter(([, value]) => value !== null);
+  const spanMs = pulse.slots_max * slotMs;
+  draw(document.getElementById("saves-chart"), [{ name: t("operations.saves-second"), kind: "one", points: saves }], { spanMs, gapMs: slotMs * 2, label: t("operations.saves-chart"), unit: "" });
   draw(document.getElementById("latency-chart"), [
-    { name: "p95", kind: "two", points: p95 }, { name: "p50", kind: "one", points: p50 },
-  ], { spanMs: SPAN_MS, label: t("operations.latency-chart"), unit: " ms" });
+    { name: "p95", kind: "two", points: taken(pulse.p95_ms) }, { name: "p50", kind: "one", points: taken(pulse.p50_ms) },
+  ], { spanMs, gapMs: slotMs * 2, label: t("operations.latency-chart"), unit: " ms" });
 };
 
 /* How things stand. */
@@ -63,23 +24,36 @@ const worry = (number) => (number ? "warn" : "");
 const showTiles = (status, outbox) => {
   const waiting = outbox.targets.reduce((sum, target) => sum + target.waiting, 0);
   const dead = outbox.targets.reduce((sum, target) => sum + target.dead, 0);
+  const age = (seconds) => (seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`);
+  const room = status.disk_free_bytes === null || status.disk_free_bytes === undefined ? word("disk", status.disk) : `${(status.disk_free_bytes / 1073741824).toFixed(1)} GiB`;
   fill("tiles",
     tile("health", status.is_ready ? t("operations.ready") : t("operations.stopping"), status.is_ready ? "good" : "warn"),
-    tile("documents", count(status.documents)), tile("versions", count(status.versions)), tile("checkpoints", count(status.checkpoints)),
     tile("inbox", count(status.open_saves), worry(status.open_saves > 10)),
-    tile("conflicts", count(status.conflicts), worry(status.conflicts)), tile("quarantined", count(status.quarantined), worry(status.quarantined)),
-    tile("orphans", count(status.orphans), worry(status.orphans)),
-    tile("forgotten", count(status.forgotten_files), worry(status.forgotten_files_staying)),
+    tile("conflicts", count(status.waiting_conflicts), worry(status.waiting_conflicts)), tile("quarantined", count(status.waiting_quarantined), worry(status.waiting_quarantined)),
+    tile("orphans", count(status.waiting_orphans), worry(status.waiting_orphans)),
+    tile("forgotten", status.forgotten_files ? `${count(status.forgotten_files)} · ${age(status.forgotten_files_oldest_seconds)}` : "0", worry(status.forgotten_files_staying)),
     tile("waiting", dead ? `${count(waiting)} + ${count(dead)}` : count(waiting), worry(dead)),
     tile("publications", count(status.owed_publications)),
-    tile("disk", status.disk_free_bytes === null || status.disk_free_bytes === undefined ? word("disk", status.disk) : `${(status.disk_free_bytes / 1073741824).toFixed(1)} GiB`, status.disk === "plenty" ? "" : "warn"));
+    tile("spool", status.spool_files ? `${count(status.spool_files)} · ${size(status.spool_bytes)}` : "0"),
+    tile("depot", status.depot_blobs ? `${count(status.depot_blobs)} · ${size(status.depot_bytes)}` : "0", worry(status.depot_blobs)),
+    tile("disk", room, status.disk === "plenty" ? "" : "warn"),
+    tile("documents", count(status.documents)), tile("versions", count(status.versions)), tile("checkpoints", count(status.checkpoints)));
 };
 
 const documentLink = (id) => el("a", { href: `/document/${encodeURIComponent(id)}` }, id);
 
-const showLanes = (lanes) => fill("lanes", lanes.lanes.length
-  ? table([[t("documents.document")], [t("operations.line")], [t("operations.lane-waiting"), "number"], [t("operations.preparing"), "number"], [t("operations.finishing"), "number"], [t("operations.oldest"), "number"]],
-    lanes.lanes.slice(0, 50).map((lane) => [documentLink(lane.document), word("line", lane.line), count(lane.waiting), count(lane.preparing), count(lane.finishing), `${(lane.oldest_ms / 1000).toFixed(1)} s`]), { caption: t("operations.lanes") })
+const showEngines = ({ engines }) => fill("engines", engines.length
+  ? table([[t("operations.engine")], [t("operations.engine-state")], [t("operations.engine-place")], [t("operations.engine-took"), "number"], [t("operations.engine-says")]],
+    engines.map((engine) => [word("engine", engine.name), tag(engine.is_well ? t("operations.engine-well") : t("operations.engine-ill"), engine.is_well ? "good" : "bad"),
+      el("code", {}, engine.place), `${count(engine.took_ms)} ms`, engine.detail]), { caption: t("operations.engines") })
+  : el("p", { class: "quiet" }, t("frame.loading")));
+
+/** Those who are in a document whose saves are on their way: they wait for them. */
+const waitingFor = (lane, sessions) => sessions.filter((session) => session.document === lane.document).flatMap((session) => session.people.map((person) => [tag(person.name, "live"), " "]));
+
+const showLanes = (lanes, sessions) => fill("lanes", lanes.lanes.length
+  ? table([[t("documents.document")], [t("operations.line")], [t("operations.who-waits")], [t("operations.lane-waiting"), "number"], [t("operations.preparing"), "number"], [t("operations.finishing"), "number"], [t("operations.oldest"), "number"]],
+    lanes.lanes.slice(0, 50).map((lane) => [documentLink(lane.document), word("line", lane.line), waitingFor(lane, sessions), count(lane.waiting), count(lane.preparing), count(lane.finishing), `${(lane.oldest_ms / 1000).toFixed(1)} s`]), { caption: t("operations.lanes") })
   : el("p", { class: "quiet" }, t("operations.no-lanes")));
 
 const showSessions = (sessions) => fill("sessions", sessions.length
@@ -136,6 +110,26 @@ document.getElementById("drain").addEventListener("click", () => formDialog(t("o
   },
 }));
 
+/* What the doctor says. */
+
+const HOP_KINDS = { ok: "good", warn: "warn", fail: "bad", skipped: "" };
+const hopName = (name) => word("hop", name.toLowerCase().replace(/[^a-z]+/g, "-"));
+
+const showExamination = ({ is_running: isRunning, is_healthy: isHealthy, begun_at: begunAt, hops }) => {
+  document.getElementById("examine").disabled = isRunning;
+  const broken = hops.filter((hop) => hop.health === "fail");
+  const [state, words] = !begunAt ? ["unknown", t("operations.examine-words")]
+    : isRunning ? ["wait", t("operations.examining")]
+      : isHealthy ? ["yes", t("operations.examined-well")] : ["no", t("operations.examined-broken", { what: broken.map((hop) => hopName(hop.name)).join(", ") })];
+  const section = document.getElementById("examination");
+  section.dataset.state = state;
+  document.getElementById("examination-words").replaceChildren(words, ...(begunAt && !isRunning ? [" ", time(begunAt)] : []));
+  fill("hops", hops.length ? table([[t("operations.hop")], [t("submissions.state")], [t("operations.hop-seen")]],
+    hops.map((hop) => [hopName(hop.name), tag(word("hop-health", hop.health), HOP_KINDS[hop.health]), [hop.detail, hop.next ? el("p", { class: "next" }, hop.next) : null]]), { caption: t("operations.examination") }) : null);
+};
+
+document.getElementById("examine").addEventListener("click", tried(async () => showExamination(await post("/api/v1/operations/examination"))));
+
 document.querySelector("main").addEventListener("click", tried(async (event) => {
   const button = event.target.closest("[data-dismiss-orphan]");
   if (!button) return;
@@ -146,19 +140,20 @@ document.querySelector("main").addEventListener("click", tried(async (event) => 
 const isInUse = () => Boolean(document.querySelector("main table button:focus"));
 
 const look = async () => {
-  const [status, lanes, found, drain, outbox, submissions] = await Promise.all([
-    get("/api/v1/operations/status"), get("/api/v1/operations/lanes"), get("/api/v1/operations/sessions?limit=200"),
-    get("/api/v1/operations/drain"), get("/api/v1/operations/webhooks"), get("/api/v1/operations/submissions?limit=50")]);
+  const below = ["status", "lanes", "sessions?limit=200", "drain", "webhooks", "submissions?limit=50", "pulse", "examination"];
+  const [status, lanes, found, drain, outbox, submissions, pulse, examination] = await Promise.all(below.map((name) => get(`/api/v1/operations/${name}`)));
   const sessions = found.sessions ?? found;
   showTiles(status, outbox);
   showVerdict(status, lanes, sessions, drain);
-  showLanes(lanes);
+  showEngines(status);
+  showLanes(lanes, sessions);
   showSessions(sessions);
+  showExamination(examination);
   if (!isInUse()) {
     showOutbox(outbox);
     showStuck(submissions);
   }
-  await showCharts();
+  showCharts(pulse);
 };
 
 tried(look)();

@@ -41,6 +41,20 @@ export const time = (iso) => (iso ? el("time", { datetime: iso, title: new Date(
 
 export const tag = (text, kind = "") => el("span", { class: `tag ${kind}`.trim() }, text);
 
+const shortened = (value) => {
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  if (/^[0-9a-f]{32,}$/.test(text)) return `${text.slice(0, 12)}…`;
+  return text.length > 160 ? `${text.slice(0, 160)}…` : text;
+};
+
+/** What an entry of the audit trail did: in words, with its own name below. */
+export const act = (name) => [word("act", name), el("div", { class: "quiet" }, el("code", {}, name))];
+
+/** The particulars of an entry, one by one; what is long is whole in its title. */
+export const particulars = (details) => (details === null || typeof details !== "object" ? shortened(details)
+  : el("ul", { class: "particulars" }, Object.entries(details).map(([name, value]) =>
+    el("li", { title: typeof value === "string" ? value : JSON.stringify(value) }, el("span", { class: "quiet" }, name), " ", shortened(value)))));
+
 /** A table: columns are `[words, class]`, rows are lists of cells; on phones each cell says what it is. */
 export const table = (columns, rows, { caption } = {}) => {
   const heads = columns.map(([words, kind]) =>

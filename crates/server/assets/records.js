@@ -1,5 +1,9 @@
 // Records of a registration: found, as they were at any time, taken away as files; and the history of one.
-import { el, fill, get, t, table, tag, time } from "/assets/page.js";
+import { count, el, fill, get, t, table, tag, time } from "/assets/page.js";
+
+const PAGE = 100;
+/* As many records as the service looks at for one page of a search by value. */
+const LOOKED_AT = 3000;
 
 const { organisation, registration, kind, key } = document.body.dataset;
 const scope = `/submissions/${encodeURIComponent(organisation)}/${encodeURIComponent(registration)}`;
@@ -25,9 +29,30 @@ const showExports = () => {
     el("a", { class: "button plain small", download: true, href: `${api}/records/export?format=${format}&${query}` }, format.toUpperCase())));
 };
 
-const show = async (after = "") => {
+const beyond = ({ kind: afterKind, key: afterKey }, asOf) => `&as_of=${asOf}&after_kind=${encodeURIComponent(afterKind)}&after_key=${encodeURIComponent(afterKey)}`;
+
+/** The newest search; an older one that is still looking gives up. */
+let search = 0;
+
+/** A page of records. What is looked for by value comes in short pages: they are asked for until there is something to show. */
+const find = async (after) => {
+  const mine = (search += 1);
   const query = wish();
-  const found = await get(`${api}/records?limit=100&${query}${after}`);
+  query.delete("as_of");
+  const asOf = wish().get("as_of");
+  let found = await get(`${api}/records?limit=${PAGE}&${query}${after || (asOf ? `&as_of=${encodeURIComponent(asOf)}` : "")}`);
+  const records = [...found.records];
+  for (let looked = LOOKED_AT; found.next && records.length < PAGE / 2 && mine === search; looked += LOOKED_AT) {
+    fill("records", el("p", { class: "quiet", role: "status" }, t("records.looked-at", { n: count(looked) })));
+    found = await get(`${api}/records?limit=${PAGE}&${query}${beyond(found.next, found.as_of)}`);
+    records.push(...found.records);
+  }
+  return mine === search ? { ...found, records } : null;
+};
+
+const show = async (after = "") => {
+  const found = await find(after);
+  if (!found) return;
   const columns = [...new Set(found.records.flatMap((record) => Object.keys(record.values)))];
   const rows = found.records.map((record) => [
     el("a", { href: `${scope}/records/${encodeURIComponent(record.kind)}/${encodeURIComponent(record.key)}` }, `${record.kind} ${record.key}`),
@@ -38,13 +63,7 @@ const show = async (after = "") => {
   const parts = [el("p", { class: "quiet", id: "as-of" }, t("records.standing", { n: found.as_of })), rows.length
     ? table([[t("records.record")], [t("log.counts")], [t("submissions.submission")], ...columns.map((column) => [column])], rows, { caption: t("records.title") })
     : el("p", {}, t("records.none"))];
-  if (found.next) {
-    const { kind: afterKind, key: afterKey } = found.next;
-    parts.push(el("button", {
-      class: "button plain",
-      onclick: () => show(`&as_of=${found.as_of}&after_kind=${encodeURIComponent(afterKind)}&after_key=${encodeURIComponent(afterKey)}`).catch(failed("records")),
-    }, t("log.more")));
-  }
+  if (found.next) parts.push(el("button", { class: "button plain", onclick: () => show(beyond(found.next, found.as_of)).catch(failed("records")) }, t("log.more")));
   fill("records", parts);
   showExports();
 };

@@ -31,6 +31,7 @@ use crate::config::{Config, Engine, Postgres, StoreKind, Stores};
 use crate::draining::Drains;
 use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
+use crate::examining::{Engines, Examinations};
 use crate::forgotten_files::ForgottenFiles;
 use crate::metered::Metered;
 use crate::pruning::Turn;
@@ -91,6 +92,10 @@ pub struct App {
     pub entries: Entries,
     /// The drain of this process.
     pub drains: Drains,
+    /// The examination of this process.
+    pub examinations: Examinations,
+    /// How the engines were when somebody last looked.
+    pub engines: Engines,
     /// Blobs that were read back whole and of which the ledger does not know yet.
     pub read_backs: Arc<ReadBacks>,
     /// Who watches which document.
@@ -408,6 +413,8 @@ impl App {
             jobs: Jobs::default(),
             entries: Entries::default(),
             drains: Drains::default(),
+            examinations: Examinations::default(),
+            engines: Engines::default(),
             read_backs: Arc::default(),
             rooms: Arc::new(Rooms::new(watchers_max)),
             fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),

@@ -14,7 +14,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
 use crate::config::{Log, LogFormat, Traces};
-use crate::traces;
+use crate::{pulse, traces};
 
 const CALLBACKS: &str = "saveguard_callbacks_total";
 const SAVES: &str = "saveguard_saves_total";
@@ -53,6 +53,9 @@ const FORGOTTEN_WAITING: &str = "saveguard_forgotten_waiting";
 const FORGOTTEN_OLDEST: &str = "saveguard_forgotten_oldest_seconds";
 const READY: &str = "saveguard_ready";
 
+/// Outcomes of saves whose content was stored.
+const STORED: [&str; 5] = ["version", "checkpoint", "filed", "conflict", "quarantine"];
+
 /// Starts logging to stderr; data goes to stdout.
 pub fn start_logging(log: &Log, traces: Option<&Traces>) {
     let filter = EnvFilter::try_new(&log.filter).unwrap_or_else(|_| EnvFilter::new("info"));
@@ -76,10 +79,8 @@ pub fn start_metrics() -> PrometheusHandle {
 }
 
 fn install_recorder() -> PrometheusHandle {
-    let seconds =
-        [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 120.0];
     let matcher = Matcher::Suffix("_seconds".to_owned());
-    let builder = PrometheusBuilder::new().set_buckets_for_metric(matcher, &seconds);
+    let builder = PrometheusBuilder::new().set_buckets_for_metric(matcher, &pulse::BOUNDS_SECONDS);
     let recorder = builder.unwrap_or_else(|_| PrometheusBuilder::new()).build_recorder();
     let handle = recorder.handle();
     if metrics::set_global_recorder(recorder).is_err() {
@@ -233,11 +234,15 @@ pub fn callback_answered(status: u8, answer: &'static str, took: Duration) {
     };
     counter!(CALLBACKS, "status" => status, "answer" => answer).increment(1);
     histogram!(ANSWER_SECONDS).record(took.as_secs_f64());
+    pulse::answered(took);
 }
 
 /// A save ended.
 pub fn save_ended(outcome: &'static str) {
     counter!(SAVES, "outcome" => outcome).increment(1);
+    if STORED.contains(&outcome) {
+        pulse::saved();
+    }
 }
 
 /// Runs a step of a save and notes how long it took.

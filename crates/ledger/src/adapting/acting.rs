@@ -7,6 +7,7 @@ use model::{CompanyId, DocumentId, Scope};
 use serde_json::Value;
 
 use crate::documents::Author;
+use crate::trail::{ActsOrder, ActsPage};
 
 /// The chain of what happens to the installation as a whole. No id has a colon, so no document's chain has this name.
 pub(crate) const INSTALLATION: &str = "saveguard:installation";
@@ -63,4 +64,18 @@ pub(crate) struct ScopeAct<'a> {
     pub(crate) actor: Actor<'a>,
     pub(crate) action: &'a str,
     pub(crate) details: Value,
+}
+
+/// Where a page of a company's entries begins (time, chain, number; itself left out), and the time it does not pass.
+pub(crate) fn range_of(page: &ActsPage) -> ((i64, &str, i64), i64) {
+    let after = page.after.as_ref().map(|after| {
+        (after.at.as_millisecond(), after.chain.as_str(), i64::try_from(after.sequence).unwrap_or(i64::MAX))
+    });
+    let since = page.since.map_or(i64::MIN, Timestamp::as_millisecond);
+    let until = page.until.map_or(i64::MAX, Timestamp::as_millisecond);
+    // No chain is called nothing: this lies before all entries of that time.
+    match page.order {
+        ActsOrder::OldestFirst => (after.filter(|after| after.0 >= since).unwrap_or((since, "", 0)), until),
+        ActsOrder::NewestFirst => (after.filter(|after| after.0 < until).unwrap_or((until, "", 0)), since),
+    }
 }

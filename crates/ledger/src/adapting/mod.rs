@@ -217,3 +217,27 @@ pub(crate) fn first_outcome(sessions: &Sessions) -> Option<ChangeOutcome> {
         (ChangeRuling::Go | ChangeRuling::AskServer | ChangeRuling::FinishFirst, _) => None,
     }
 }
+/// The first text behind all that begin so, as databases order bytes; none if there is no such.
+pub(crate) fn beyond(prefix: &str) -> Option<String> {
+    let mut letters: Vec<char> = prefix.chars().collect();
+    while let Some(last) = letters.pop() {
+        if let Some(next) = (u32::from(last) + 1..=u32::from(char::MAX)).find_map(char::from_u32) {
+            letters.push(next);
+            return Some(letters.into_iter().collect());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lies_behind_all_that_begin_so_is_known() {
+        assert_eq!(beyond("ab").as_deref(), Some("ac"));
+        assert_eq!(beyond("a\u{d7ff}").as_deref(), Some("a\u{e000}"));
+        assert_eq!(beyond("a\u{10ffff}").as_deref(), Some("b"));
+        assert_eq!((beyond(""), beyond("\u{10ffff}")), (None, None));
+    }
+}

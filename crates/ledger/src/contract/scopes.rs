@@ -16,7 +16,7 @@ use crate::scopes::{
     AccreditationWish, DeadlineWish, How, Import, Imported, OrganisationWish, PER_REGISTRATION_MAX,
     RegistrationWish, ScopeWish, Writing,
 };
-use crate::trail::{ActsOf, ActsPage};
+use crate::trail::{ActsOf, ActsOrder, ActsPage};
 
 fn on(text: &str) -> Date {
     day(text).unwrap()
@@ -217,6 +217,7 @@ pub async fn deadlines_are_set_moved_and_taken_away_and_that_is_written_down(des
         since: None,
         until: None,
         after: None,
+        order: ActsOrder::OldestFirst,
         limit: 10,
     };
     assert_eq!(desk.ledger.find_acts(&page).await.unwrap().len(), 1);

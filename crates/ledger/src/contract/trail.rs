@@ -15,7 +15,7 @@ use crate::LedgerError;
 use crate::changes::ChangeRequest;
 use crate::documents::Document;
 use crate::keys::OpenRequest;
-use crate::trail::{ActPlace, ActsOf, ActsPage, Anchoring, ReadBack};
+use crate::trail::{ActPlace, ActsOf, ActsOrder, ActsPage, Anchoring, ReadBack};
 
 const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 
@@ -24,7 +24,8 @@ fn acme() -> CompanyId {
 }
 
 fn page(of: ActsOf) -> ActsPage {
-    ActsPage { of, actor: None, action: None, since: None, until: None, after: None, limit: 1000 }
+    let order = ActsOrder::OldestFirst;
+    ActsPage { of, actor: None, action: None, since: None, until: None, after: None, order, limit: 1000 }
 }
 
 /// The anchors of the company, as the documents they name and how far.
@@ -172,8 +173,25 @@ pub async fn pages_of_acts_join_without_gap_or_repeat(desk: &Desk) {
         let document: Document = desk.document(id).await;
         desk.key(&document.id).await;
     }
-    let whole = desk.ledger.find_acts(&page(ActsOf::Company(acme()))).await.unwrap();
+    for of in [ActsOf::Company(acme()), ActsOf::Document(DocumentId::parse("one").unwrap())] {
+        let mut whole = desk.ledger.find_acts(&page(of.clone())).await.unwrap();
+        assert!(whole.len() > 1);
 
+        assert_eq!(joined(desk, &page(of.clone())).await, whole);
+        let back = ActsPage { order: ActsOrder::NewestFirst, ..page(of.clone()) };
+        whole.reverse();
+        assert_eq!(joined(desk, &back).await, whole);
+        // A span of time is the same, whichever way it is walked.
+        let (until, since) = (Some(whole[0].0.at), Some(whole[whole.len() - 2].0.at));
+        let mut span = joined(desk, &ActsPage { since, until, ..page(of) }).await;
+        span.reverse();
+        assert_eq!(joined(desk, &ActsPage { since, until, ..back }).await, span);
+        assert!(span.len() < whole.len());
+    }
+}
+
+/// All entries, in pages of two.
+async fn joined(desk: &Desk, wish: &ActsPage) -> Vec<(Entry, Digest)> {
     let mut joined: Vec<(Entry, Digest)> = Vec::new();
     loop {
         let after = joined.last().map(|(entry, _)| ActPlace {
@@ -181,15 +199,12 @@ pub async fn pages_of_acts_join_without_gap_or_repeat(desk: &Desk) {
             chain: entry.chain.clone(),
             sequence: entry.sequence,
         });
-        let next = ActsPage { after, limit: 2, ..page(ActsOf::Company(acme())) };
-        let found = desk.ledger.find_acts(&next).await.unwrap();
+        let found = desk.ledger.find_acts(&ActsPage { after, limit: 2, ..wish.clone() }).await.unwrap();
         if found.is_empty() {
-            break;
+            return joined;
         }
         joined.extend(found);
     }
-
-    assert_eq!(joined, whole);
 }
 
 /// Callers choose numbers as they like; the largest one is not a failure of the store.

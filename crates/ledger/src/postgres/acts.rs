@@ -8,7 +8,8 @@ use tokio_postgres::Row;
 use super::rows::{self, CONTENT_COLUMNS, Stored, all, asked, get, get_optional, optional_ms};
 use super::step::Step;
 use crate::Result;
-use crate::trail::{ActsOf, ActsPage, Inconsistency, SaveReceipt};
+use crate::adapting::acting::range_of;
+use crate::trail::{ActsOf, ActsOrder, ActsPage, Inconsistency, SaveReceipt};
 
 const COLUMNS: &str = "chain, sequence, at_ms, actor, came_from, action, outcome, details, hash FROM audit";
 /// Entries that are in memory at once when all are checked.
@@ -60,13 +61,18 @@ pub(super) async fn find(step: &Step, page: &ActsPage) -> Result<Vec<(Entry, Dig
 }
 
 async fn of_chain(step: &Step, chain: &str, page: &ActsPage) -> Result<Vec<(Entry, Digest)>> {
+    let (beyond, order) = match page.order {
+        ActsOrder::OldestFirst => (">", "ASC"),
+        ActsOrder::NewestFirst => ("<", "DESC"),
+    };
     let query = format!(
         "SELECT {COLUMNS} WHERE chain = $1 AND ($2::text IS NULL OR actor = $2) AND ($3::text IS NULL OR action = $3)
-         AND ($4::bigint IS NULL OR at_ms >= $4) AND ($5::bigint IS NULL OR at_ms < $5) AND sequence > $6
-         ORDER BY sequence LIMIT $7"
+         AND ($4::bigint IS NULL OR at_ms >= $4) AND ($5::bigint IS NULL OR at_ms < $5) AND sequence {beyond} $6
+         ORDER BY sequence {order} LIMIT $7"
     );
     let (since, until) = (optional_ms(page.since), optional_ms(page.until));
-    let after = page.after.as_ref().map_or(0, |after| asked(after.sequence));
+    let start = if page.order == ActsOrder::OldestFirst { 0 } else { i64::MAX };
+    let after = page.after.as_ref().map_or(start, |after| asked(after.sequence));
     let limit = i64::from(page.limit);
     let rows =
         step.query(&query, &[&chain, &page.actor, &page.action, &since, &until, &after, &limit]).await?;
@@ -75,21 +81,19 @@ async fn of_chain(step: &Step, chain: &str, page: &ActsPage) -> Result<Vec<(Entr
 
 /// Time is a range of the index, so that a day costs a day and not the years before it.
 async fn of_company(step: &Step, company: &CompanyId, page: &ActsPage) -> Result<Vec<(Entry, Digest)>> {
+    let (beyond, within, order) = match page.order {
+        ActsOrder::OldestFirst => (">", "<", "ASC"),
+        ActsOrder::NewestFirst => ("<", ">=", "DESC"),
+    };
     let query = format!(
         "SELECT {COLUMNS} WHERE company = $1 AND ($2::text IS NULL OR actor = $2) AND ($3::text IS NULL OR action = $3)
-         AND (at_ms, chain, sequence) > ($4, $5, $6) AND at_ms < $7 ORDER BY at_ms, chain, sequence LIMIT $8"
+         AND (at_ms, chain, sequence) {beyond} ($4, $5, $6) AND at_ms {within} $7
+         ORDER BY at_ms {order}, chain {order}, sequence {order} LIMIT $8"
     );
-    let since = optional_ms(page.since).unwrap_or(i64::MIN);
-    let after = page
-        .after
-        .as_ref()
-        .map(|after| (after.at.as_millisecond(), after.chain.as_str(), asked(after.sequence)));
-    // No chain is called nothing: this lies before all entries of that time.
-    let (at, chain, sequence) = after.filter(|after| after.0 >= since).unwrap_or((since, "", 0));
-    let until = optional_ms(page.until).unwrap_or(i64::MAX);
+    let ((at, chain, sequence), edge) = range_of(page);
     let (company, limit) = (company.as_str(), i64::from(page.limit));
     let rows = step
-        .query(&query, &[&company, &page.actor, &page.action, &at, &chain, &sequence, &until, &limit])
+        .query(&query, &[&company, &page.actor, &page.action, &at, &chain, &sequence, &edge, &limit])
         .await?;
     all(&rows, entry)
 }

@@ -195,6 +195,7 @@ async fn list_kept(step: &Step, page: &KeptPage) -> Result<Vec<KeptCopy>> {
         Whose::All => ("$1::text IS NULL", None),
         Whose::Document(document) => ("k.document = $1", Some(document.as_str())),
         Whose::Nobody => ("$1::text IS NULL AND k.document IS NULL", None),
+        Whose::Waiting => ("$1::text IS NULL AND k.settled_ms IS NULL", None),
     };
     let query = format!(
         "SELECT {KEPT_COLUMNS} WHERE {whose} AND ($2::bigint IS NULL OR k.number < $2) AND k.pruned_ms IS NULL

@@ -29,6 +29,7 @@ const MIGRATIONS: &[(&str, &str)] = migrations![
     "0010_history",
     "0011_scopes",
     "0012_submissions",
+    "0013_console",
 ];
 
 /// The lock of whoever migrates: the letters SGMG.

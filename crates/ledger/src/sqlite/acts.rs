@@ -7,7 +7,8 @@ use rusqlite::{Connection, Row, params};
 
 use super::rows::{self, CONTENT_COLUMNS, Stored, asked, get, get_optional, optional, optional_ms};
 use crate::Result;
-use crate::trail::{ActsOf, ActsPage, Inconsistency, SaveReceipt};
+use crate::adapting::acting::range_of;
+use crate::trail::{ActsOf, ActsOrder, ActsPage, Inconsistency, SaveReceipt};
 
 pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<(Entry, Digest)> {
     let entry = Entry {
@@ -59,31 +60,35 @@ pub(super) fn find(connection: &Connection, page: &ActsPage) -> Result<Vec<(Entr
 }
 
 fn of_chain(connection: &Connection, chain: &str, page: &ActsPage) -> Result<Vec<(Entry, Digest)>> {
-    let mut query = connection.prepare_cached(
+    let (beyond, order) = match page.order {
+        ActsOrder::OldestFirst => (">", "ASC"),
+        ActsOrder::NewestFirst => ("<", "DESC"),
+    };
+    let mut query = connection.prepare_cached(&format!(
         "SELECT * FROM audit WHERE chain = ?1 AND (?2 IS NULL OR actor = ?2) AND (?3 IS NULL OR action = ?3)
-         AND (?4 IS NULL OR at_ms >= ?4) AND (?5 IS NULL OR at_ms < ?5) AND sequence > ?6 ORDER BY sequence LIMIT ?7",
-    )?;
+         AND (?4 IS NULL OR at_ms >= ?4) AND (?5 IS NULL OR at_ms < ?5) AND sequence {beyond} ?6
+         ORDER BY sequence {order} LIMIT ?7"
+    ))?;
     let (since, until) = (optional_ms(page.since), optional_ms(page.until));
-    let after = page.after.as_ref().map_or(0, |after| asked(after.sequence));
+    let start = if page.order == ActsOrder::OldestFirst { 0 } else { i64::MAX };
+    let after = page.after.as_ref().map_or(start, |after| asked(after.sequence));
     let values = params![chain, page.actor, page.action, since, until, after, page.limit];
     Ok(query.query_map(values, entry)?.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Time is a range of the index, so that a day costs a day and not the years before it.
 fn of_company(connection: &Connection, company: &CompanyId, page: &ActsPage) -> Result<Vec<(Entry, Digest)>> {
-    let mut query = connection.prepare_cached(
+    let (beyond, within, order) = match page.order {
+        ActsOrder::OldestFirst => (">", "<", "ASC"),
+        ActsOrder::NewestFirst => ("<", ">=", "DESC"),
+    };
+    let mut query = connection.prepare_cached(&format!(
         "SELECT * FROM audit WHERE company = ?1 AND (?2 IS NULL OR actor = ?2) AND (?3 IS NULL OR action = ?3)
-         AND (at_ms, chain, sequence) > (?4, ?5, ?6) AND at_ms < ?7 ORDER BY at_ms, chain, sequence LIMIT ?8",
-    )?;
-    let since = optional_ms(page.since).unwrap_or(i64::MIN);
-    let after = page
-        .after
-        .as_ref()
-        .map(|after| (after.at.as_millisecond(), after.chain.as_str(), asked(after.sequence)));
-    // No chain is called nothing: this lies before all entries of that time.
-    let (at, chain, sequence) = after.filter(|after| after.0 >= since).unwrap_or((since, "", 0));
-    let until = optional_ms(page.until).unwrap_or(i64::MAX);
-    let values = params![company.as_str(), page.actor, page.action, at, chain, sequence, until, page.limit];
+         AND (at_ms, chain, sequence) {beyond} (?4, ?5, ?6) AND at_ms {within} ?7
+         ORDER BY at_ms {order}, chain {order}, sequence {order} LIMIT ?8"
+    ))?;
+    let ((at, chain, sequence), edge) = range_of(page);
+    let values = params![company.as_str(), page.actor, page.action, at, chain, sequence, edge, page.limit];
     Ok(query.query_map(values, entry)?.collect::<rusqlite::Result<_>>()?)
 }
 

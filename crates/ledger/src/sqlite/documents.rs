@@ -190,6 +190,7 @@ fn list_kept(connection: &Connection, page: &KeptPage) -> Result<Vec<KeptCopy>> 
         Whose::All => ("?1 IS NULL", None),
         Whose::Document(document) => ("k.document = ?1", Some(document.as_str())),
         Whose::Nobody => ("?1 IS NULL AND k.document IS NULL", None),
+        Whose::Waiting => ("?1 IS NULL AND k.settled_ms IS NULL", None),
     };
     let mut query = connection.prepare_cached(&format!(
         "SELECT {KEPT_COLUMNS} WHERE {whose} AND (?2 IS NULL OR k.number < ?2) AND k.pruned_ms IS NULL

@@ -21,6 +21,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0010_history", include_str!("../../migrations/sqlite/0010_history.sql")),
     ("0011_scopes", include_str!("../../migrations/sqlite/0011_scopes.sql")),
     ("0012_submissions", include_str!("../../migrations/sqlite/0012_submissions.sql")),
+    ("0013_console", include_str!("../../migrations/sqlite/0013_console.sql")),
 ];
 
 pub(super) fn migrate(connection: &Connection) -> Result<()> {

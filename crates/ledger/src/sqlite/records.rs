@@ -15,6 +15,7 @@ use super::facts::exists;
 use super::log_rows::{self, of_run, optional_id, scope_number, stats, word};
 use super::rows::{asked, get, get_optional, id, ms};
 use super::{Shared, SqliteLedger, erasing};
+use crate::adapting::beyond;
 use crate::documents::Author;
 use crate::logs::{APPENDED_MAX, Run};
 use crate::records::{
@@ -116,6 +117,7 @@ fn submitter(row: &Row<'_>) -> rusqlite::Result<Author> {
     Ok(Author::new(id.unwrap_or_default(), name.unwrap_or_default()))
 }
 
+/// Kinds are walked one after another: below a kind, keys are a range of the index.
 fn find(connection: &Connection, shared: &Shared, page: &RecordsPage) -> Result<Vec<RecordVersion>> {
     let Some((scope, head)) = scope_number(connection, &page.scope)? else { return Ok(Vec::new()) };
     // Nobody looks above the head, whatever they ask for.
@@ -124,29 +126,69 @@ fn find(connection: &Connection, shared: &Shared, page: &RecordsPage) -> Result<
         _ if shared.guards.readers_stop_at_head => head,
         _ => u64::MAX,
     };
+    let after = page.after.clone().unwrap_or_else(|| RecordKey::new("", ""));
+    let mut found = Vec::new();
+    for kind in kinds(connection, scope, (&after, page.kind.as_deref()))? {
+        let after = if kind == after.kind { after.key.as_str() } else { "" };
+        let limit = usize::try_from(page.limit).unwrap_or(usize::MAX) - found.len();
+        found.extend(find_kind(connection, (scope, as_of), (page, &kind, after, limit))?);
+        if found.len() >= usize::try_from(page.limit).unwrap_or(usize::MAX) {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The kinds there are from the one of a record on; only one of them, if it is asked for.
+fn kinds(
+    connection: &Connection,
+    scope: u64,
+    (after, only): (&RecordKey, Option<&str>),
+) -> Result<Vec<String>> {
+    if let Some(only) = only {
+        return Ok(if only < after.kind.as_str() { Vec::new() } else { vec![only.to_owned()] });
+    }
+    let mut query = connection.prepare_cached(
+        "WITH RECURSIVE hop (kind) AS (
+             SELECT min(kind) FROM record_versions WHERE scope = ?1 AND kind >= ?2
+             UNION ALL SELECT (SELECT min(v.kind) FROM record_versions v WHERE v.scope = ?1 AND v.kind > hop.kind)
+             FROM hop WHERE hop.kind IS NOT NULL)
+         SELECT kind FROM hop WHERE kind IS NOT NULL",
+    )?;
+    let found = query.query_map(params![asked(scope), after.kind], |row| row.get(0))?;
+    Ok(found.collect::<rusqlite::Result<_>>()?)
+}
+
+fn find_kind(
+    connection: &Connection,
+    (scope, as_of): (u64, u64),
+    (page, kind, after, limit): (&RecordsPage, &str, &str, usize),
+) -> Result<Vec<RecordVersion>> {
+    let prefix = page.key_prefix.as_deref().unwrap_or_default();
+    let end = beyond(prefix);
+    // One bound at each end, so that the index is entered where the page begins.
+    let (begins, start) = if after.is_empty() || after < prefix { (">=", prefix) } else { (">", after) };
+    let ends = if end.is_some() { "v.key < ?10" } else { "?10 IS NULL" };
     let mut query = connection.prepare_cached(&format!(
-        "SELECT {VERSION_COLUMNS} WHERE v.scope = ?1 AND (v.kind, v.key) > (?3, ?4)
+        "SELECT {VERSION_COLUMNS} WHERE v.scope = ?1 AND v.kind = ?3 AND v.key {begins} ?4 AND {ends}
          AND v.sequence = (SELECT max(m.sequence) FROM record_versions m
                            WHERE m.scope = ?1 AND m.kind = v.kind AND m.key = v.key AND m.sequence <= ?2)
-         AND (?5 OR v.content IS NOT NULL) AND (?6 IS NULL OR v.kind = ?6)
-         AND (?7 IS NULL OR substr(v.key, 1, length(?7)) = ?7) AND (?8 IS NULL OR r.outcome = ?8)
-         AND (?9 IS NULL OR EXISTS (SELECT 1 FROM json_each(r.cells) j WHERE j.key = ?9 AND j.value = ?10))
-         ORDER BY v.kind, v.key LIMIT ?11"
+         AND (?5 OR v.content IS NOT NULL) AND (?6 IS NULL OR r.outcome = ?6)
+         AND (?7 IS NULL OR EXISTS (SELECT 1 FROM json_each(r.cells) j WHERE j.key = ?7 AND j.value = ?8))
+         ORDER BY v.key LIMIT ?9"
     ))?;
-    let after = page.after.clone().unwrap_or_else(|| RecordKey::new("", ""));
     let (column, value) = page.column.clone().unzip();
     let values = params![
         asked(scope),
         asked(as_of),
-        after.kind,
-        after.key,
+        kind,
+        start,
         page.ended == Ended::Included,
-        page.kind,
-        page.key_prefix,
         page.outcome,
         column,
         value,
-        page.limit
+        limit,
+        end
     ];
     Ok(query.query_map(values, version)?.collect::<rusqlite::Result<_>>()?)
 }

@@ -92,10 +92,13 @@ impl Trail for SqliteLedger {
             let count =
                 |query: &str| connection.prepare_cached(query)?.query_row([], |row| row.get::<_, u64>(0));
             Ok(Totals {
-                documents: count("SELECT count(*) FROM documents WHERE purged_ms IS NULL")?,
-                versions: count("SELECT count(*) FROM contents WHERE checkpoint = 0 AND pruned_ms IS NULL")?,
+                // Counted along with every change (`verify` counts them one by one).
+                documents: count("SELECT coalesce(sum(documents), 0) FROM companies")?,
+                versions: count(
+                    "SELECT count(*) FROM contents WHERE (checkpoint > 0) = 0 AND pruned_ms IS NULL",
+                )?,
                 checkpoints: count(
-                    "SELECT count(*) FROM contents WHERE checkpoint > 0 AND pruned_ms IS NULL",
+                    "SELECT count(*) FROM contents WHERE (checkpoint > 0) = 1 AND pruned_ms IS NULL",
                 )?,
                 conflicts: count("SELECT count(*) FROM kept WHERE kind = 'conflict' AND pruned_ms IS NULL")?,
                 quarantined: count(

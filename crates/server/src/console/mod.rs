@@ -15,6 +15,7 @@ mod operations;
 mod page;
 mod pages;
 mod provider;
+mod registrations;
 mod sign_in;
 mod submissions;
 mod texts;

@@ -1,25 +1,35 @@
-//! Pages of those who look after the installation, and the search in the audit trail. Frames; what is in them comes from the API.
+//! Pages of those who look after the installation, and the search in the audit trail. Frames and what waits for somebody; what moves
+//! comes from the API.
 
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::response::Response;
 use ledger::documents::{KeptPage, Whose};
 use model::access::{Permission, may};
+use serde::Deserialize;
 
 use super::page::{Page, Visitor, render, size, time};
 use crate::app::App;
 use crate::http::Problem;
 
-/// Kept copies that wait for somebody, at most so many.
-const KEPT_SHOWN: u32 = 100;
+/// Kept copies of a page that wait for somebody.
+const KEPT_SHOWN: u32 = 50;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Older {
+    before: Option<u64>,
+}
 
 #[derive(Template)]
 #[template(path = "operations.html")]
 struct Operations {
     page: Page,
     kept: Vec<KeptRow>,
+    /// The address of those kept before.
+    older: Option<String>,
+    is_first: bool,
 }
 
 /// Something kept aside, of whichever document.
@@ -40,19 +50,26 @@ struct Audit {
     page: Page,
     companies: Vec<(String, String)>,
     has_organisations: bool,
+    /// Names of acts with their words, to choose from.
+    acts: Vec<(&'static str, &'static str)>,
 }
 
 /// How things stand.
-pub(super) async fn overview(State(app): State<Arc<App>>, visitor: Visitor) -> Response {
-    visitor.answer(overview_page(&app, &visitor).await)
+pub(super) async fn overview(
+    State(app): State<Arc<App>>,
+    visitor: Visitor,
+    Query(older): Query<Older>,
+) -> Response {
+    visitor.answer(overview_page(&app, &visitor, older.before).await)
 }
 
-async fn overview_page(app: &App, visitor: &Visitor) -> Result<Response, Problem> {
+async fn overview_page(app: &App, visitor: &Visitor, before: Option<u64>) -> Result<Response, Problem> {
     visitor.session.allow_operating()?;
-    let page = KeptPage { of: Whose::All, before: None, limit: KEPT_SHOWN };
-    let kept = app.ledger.kept_copies(&page).await?.into_iter();
-    let waiting = kept.filter(|copy| copy.settled.is_none());
-    let rows = waiting.map(|copy| KeptRow {
+    let page = KeptPage { of: Whose::Waiting, before, limit: KEPT_SHOWN };
+    let kept = app.ledger.kept_copies(&page).await?;
+    let last = kept.last().filter(|_| kept.len() == KEPT_SHOWN as usize);
+    let older = last.map(|last| format!("/operations?before={}#kept", last.number));
+    let rows = kept.into_iter().map(|copy| KeptRow {
         document: copy.document.map(|id| id.to_string()),
         number: copy.number,
         kind: copy.keeping.kind(),
@@ -62,7 +79,8 @@ async fn overview_page(app: &App, visitor: &Visitor) -> Result<Response, Problem
         kept: time(copy.kept_at),
         size: size(copy.blob.size_bytes),
     });
-    render(&Operations { page: visitor.page("operations"), kept: rows.collect() })
+    let page = visitor.page("operations");
+    render(&Operations { page, kept: rows.collect(), older, is_first: before.is_none() })
 }
 
 /// Who did what.
@@ -78,5 +96,6 @@ async fn audit_page(app: &App, visitor: &Visitor) -> Result<Response, Problem> {
     if companies.is_empty() && !page.sees_submissions {
         return Err(Problem::forbidden());
     }
-    render(&Audit { has_organisations: page.sees_submissions, page, companies })
+    let acts = page.group("act");
+    render(&Audit { has_organisations: page.sees_submissions, page, companies, acts })
 }

@@ -11,7 +11,7 @@ use axum::response::{Html, IntoResponse, Response};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode, header};
 use jiff::Timestamp;
-use model::access::{Organisations, may_operate};
+use model::access::{Caller, Companies, Organisations, Permission, may_operate};
 
 use super::sign_in;
 use super::texts::Language;
@@ -37,6 +37,7 @@ impl Visitor {
             role: caller.role.as_str(),
             sees_submissions: caller.organisations != Organisations::NONE || may_operate(caller),
             operates: may_operate(caller),
+            audits: may_audit_something(caller),
         }
     }
 
@@ -65,6 +66,14 @@ impl FromRequestParts<Arc<App>> for Visitor {
     }
 }
 
+/// Whether the page of the audit trail has anything for them: for a company, or for what was handed in.
+fn may_audit_something(caller: &Caller) -> bool {
+    may_operate(caller)
+        || (caller.role.permissions().contains(&Permission::Audit)
+            && (caller.companies != Companies::Only(Vec::new())
+                || caller.organisations != Organisations::NONE))
+}
+
 /// The frame around a page.
 #[derive(Debug, Clone)]
 pub(super) struct Page {
@@ -78,13 +87,23 @@ pub(super) struct Page {
     pub(super) role: &'static str,
     pub(super) sees_submissions: bool,
     pub(super) operates: bool,
+    pub(super) audits: bool,
 }
 
 impl Page {
     /// A page of somebody who is not signed in.
     pub(super) fn of_nobody(language: Language, here: String) -> Self {
         let user = String::new();
-        Self { language, here, section: "", user, role: "", sees_submissions: false, operates: false }
+        Self {
+            language,
+            here,
+            section: "",
+            user,
+            role: "",
+            sees_submissions: false,
+            operates: false,
+            audits: false,
+        }
     }
 
     /// Words.
@@ -97,9 +116,19 @@ impl Page {
         self.t(key).replace("{}", &value.to_string())
     }
 
+    /// Words with a number in the place `{n}`.
+    pub(super) fn numbered(&self, key: &str, number: impl std::fmt::Display) -> String {
+        self.t(key).replace("{n}", &number.to_string())
+    }
+
     /// The words for one of a closed set; the word itself if there are none.
     pub(super) fn word(&self, group: &str, word: &str) -> String {
         self.language.find(&format!("{group}.{word}")).unwrap_or(word).to_owned()
+    }
+
+    /// Every word of a closed set, with its words.
+    pub(super) fn group(&self, group: &str) -> Vec<(&'static str, &'static str)> {
+        self.language.group(group)
     }
 
     /// The language of the page.

@@ -10,7 +10,8 @@ use axum::routing::{get, post};
 use http::{HeaderValue, header};
 
 use super::{
-    assets, document, documents, editor, guest, new_document, operations, provider, sign_in, submissions,
+    assets, document, documents, editor, guest, new_document, operations, provider, registrations, sign_in,
+    submissions,
 };
 use crate::app::App;
 
@@ -23,7 +24,7 @@ pub(crate) fn pages() -> Router<Arc<App>> {
         .route("/edit/{document}", get(editor::edit))
         .route("/view/{document}", get(editor::view))
         .route("/comment/{document}", get(editor::comment))
-        .route("/submissions", get(submissions::registrations))
+        .route("/submissions", get(registrations::list))
         .route("/submissions/{organisation}/{registration}", get(submissions::registration))
         .route("/submissions/{organisation}/{registration}/logs/{log}", get(submissions::log))
         .route("/submissions/{organisation}/{registration}/records", get(submissions::records))

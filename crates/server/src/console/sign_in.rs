@@ -148,7 +148,8 @@ fn local(next: &str) -> String {
 /// The door, after what happened at it.
 pub(super) fn door(app: &App, headers: &HeaderMap, (next, status): (&str, StatusCode)) -> Response {
     let next = local(next);
-    let page = Page::of_nobody(Language::of(headers), format!("/sign-in?next={next}"));
+    let encoded: String = url::form_urlencoded::byte_serialize(next.as_bytes()).collect();
+    let page = Page::of_nobody(Language::of(headers), format!("/sign-in?next={encoded}"));
     let has_provider = app.config.api.provider.is_some();
     show(&Door { page, next, has_provider, was_refused: status != StatusCode::OK }, status)
 }

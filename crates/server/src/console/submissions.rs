@@ -25,12 +25,6 @@ struct Place {
 }
 
 #[derive(Template)]
-#[template(path = "registrations.html")]
-struct Registrations {
-    page: Page,
-}
-
-#[derive(Template)]
 #[template(path = "registration.html")]
 struct RegistrationPage {
     page: Page,
@@ -53,11 +47,6 @@ struct RecordsPage {
     place: Place,
     /// Kind and key of the record that is looked at; empty for all.
     record: Option<(String, String)>,
-}
-
-/// Everything the caller hands in for, or reads.
-pub(super) async fn registrations(visitor: Visitor) -> Response {
-    visitor.answer(render(&Registrations { page: visitor.page("submissions") }))
 }
 
 /// One registration: hand in, and what was handed in.

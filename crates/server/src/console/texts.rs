@@ -57,6 +57,14 @@ impl Language {
         self.words().get(key).map(String::as_str)
     }
 
+    /// All words of a group, by their keys within it.
+    pub(super) fn group(self, group: &str) -> Vec<(&'static str, &'static str)> {
+        let inside = |(key, words): (&'static String, &'static String)| {
+            Some((key.strip_prefix(group)?.strip_prefix('.')?, words.as_str()))
+        };
+        self.words().iter().filter_map(inside).collect()
+    }
+
     fn words(self) -> &'static Words {
         match self {
             Self::English => &ENGLISH,

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::try_unfold;
 use http::{HeaderMap, HeaderValue, header};
 use jiff::Timestamp;
-use ledger::trail::{ActPlace, ActsOf, ActsPage};
+use ledger::trail::{ActPlace, ActsOf, ActsOrder, ActsPage};
 use model::access::Permission;
 use model::audit::Entry;
 use model::{Digest, DocumentId, Label};
@@ -75,7 +75,7 @@ impl From<(Entry, Digest)> for ActView {
     }
 }
 
-/// A page of entries, oldest first.
+/// A page of entries: the oldest first, unless `newest` is asked for.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ActsView {
     /// The entries.
@@ -101,6 +101,9 @@ pub(super) struct ActsQuery {
     /// `next` of the page before.
     #[param(pattern = "^-?[0-9]{1,13}~[^~]+~[0-9]{1,18}$")]
     after: Option<String>,
+    /// The newest first: `after` then goes back in time.
+    #[serde(default)]
+    newest: bool,
     /// At most so many: 1 to 1000, else 100.
     limit: Option<u32>,
 }
@@ -117,6 +120,7 @@ impl ActsQuery {
             since: self.from,
             until: self.to,
             after: after.transpose()?,
+            order: if self.newest { ActsOrder::NewestFirst } else { ActsOrder::OldestFirst },
             limit: self.limit.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX),
         })
     }

@@ -24,6 +24,8 @@ use crate::config::Config;
 use crate::opening::derive;
 
 const COOKIE: &str = "saveguard_session";
+/// Behind https: browsers take a cookie of this name from this very host only, so that no neighbour can sign somebody in.
+const SECURE_COOKIE: &str = "__Host-saveguard_session";
 const PAGE_PURPOSE: &str = "page";
 
 /// Somebody with a valid token or cookie, and where they call from.
@@ -150,7 +152,7 @@ impl FromRequestParts<Arc<App>> for Session {
             let caller = callers::bearer(app, token).await?.ok_or_else(Problem::unauthorized)?;
             return Ok(Self(caller, address));
         }
-        let token = cookie(&parts.headers).ok_or_else(Problem::unauthorized)?;
+        let token = cookie(&parts.headers, cookie_name(&app.config)).ok_or_else(Problem::unauthorized)?;
         let caller = PageTokens::new(&app.config).verify(token, now).ok_or_else(Problem::unauthorized)?;
         if !callers::still_counts(app, &caller).await? {
             return Err(Problem::unauthorized());
@@ -166,11 +168,15 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ").map(str::trim)
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     cookies
         .flat_map(|cookies| cookies.split(';'))
-        .find_map(|each| each.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+        .find_map(|each| each.trim().strip_prefix(name)?.strip_prefix('='))
+}
+
+fn cookie_name(config: &Config) -> &'static str {
+    if config.server.public_url.scheme() == "https" { SECURE_COOKIE } else { COOKIE }
 }
 
 fn is_change(method: &Method) -> bool {
@@ -215,15 +221,15 @@ impl PageTokens {
     pub fn cookie(&self, caller: &Caller, now: Timestamp, (life, is_https): (Duration, bool)) -> String {
         let key = self.keys.first().map(Vec::as_slice).unwrap_or_default();
         let token = sign(key, caller, &Checks::default(), (now, life));
-        let secure = if is_https { "; Secure" } else { "" };
-        format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}{secure}", life.as_secs())
+        let (name, secure) = if is_https { (SECURE_COOKIE, "; Secure") } else { (COOKIE, "") };
+        format!("{name}={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}{secure}", life.as_secs())
     }
 
     /// The `Set-Cookie` value that signs a browser out.
     #[allow(clippy::fn_params_excessive_bools, reason = "what the address says")]
     pub fn no_cookie(is_https: bool) -> String {
-        let secure = if is_https { "; Secure" } else { "" };
-        format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0{secure}")
+        let (name, secure) = if is_https { (SECURE_COOKIE, "; Secure") } else { (COOKIE, "") };
+        format!("{name}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0{secure}")
     }
 }
 
@@ -236,8 +242,10 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::COOKIE, "a=b; saveguard_session=x.y.z; c=d".parse().unwrap());
 
-        assert_eq!(cookie(&headers), Some("x.y.z"));
+        assert_eq!(cookie(&headers, COOKIE), Some("x.y.z"));
         headers.insert(header::COOKIE, "xsaveguard_session=1; saveguard_session2=2".parse().unwrap());
-        assert_eq!(cookie(&headers), None);
+        assert_eq!(cookie(&headers, COOKIE), None);
+        headers.insert(header::COOKIE, "saveguard_session=1; __Host-saveguard_session=2".parse().unwrap());
+        assert_eq!(cookie(&headers, SECURE_COOKIE), Some("2"));
     }
 }

@@ -18,6 +18,7 @@ use super::caller::Session;
 use super::extract::JsonBody;
 use crate::app::App;
 use crate::delivering;
+use crate::examining::{EngineView, engines_seen};
 use crate::pruning::{PruneError, Pruned, Reach, prune};
 use crate::room::space;
 use crate::telemetry::{self, LaneTotals};
@@ -111,6 +112,12 @@ pub(super) struct StatusView {
     quarantined: u64,
     /// Copies whose document is not known.
     orphans: u64,
+    /// Conflict copies that wait for somebody.
+    waiting_conflicts: u64,
+    /// Quarantined copies that wait for somebody.
+    waiting_quarantined: u64,
+    /// Copies of no known document that wait for somebody.
+    waiting_orphans: u64,
     /// Callbacks received and not finished.
     open_saves: u64,
     /// Live edit keys.
@@ -131,6 +138,12 @@ pub(super) struct StatusView {
     forgotten_files_staying: u64,
     /// How long the oldest of them has been waiting.
     forgotten_files_oldest_seconds: u64,
+    /// Files on their way through the spool, when it was last looked at.
+    spool_files: u64,
+    /// Their bytes.
+    spool_bytes: u64,
+    /// How ledger, vault and Document Server were when they were last asked; empty before the first time.
+    engines: Vec<EngineView>,
 }
 
 /// Counts of everything.
@@ -142,8 +155,10 @@ pub(super) async fn status(
 ) -> Result<Json<StatusView>, Problem> {
     session.allow_operating()?;
     let totals = app.ledger.totals().await?;
+    let present = app.ledger.present().await?;
     let forgotten = app.forgotten.counts(app.now());
     let depot = delivering::fill(&app).await;
+    let seen = engines_seen(&app);
     Ok(Json(StatusView {
         is_ready: app.is_ready(),
         documents: totals.documents,
@@ -153,6 +168,9 @@ pub(super) async fn status(
         conflicts: totals.conflicts,
         quarantined: totals.quarantined,
         orphans: totals.orphans,
+        waiting_conflicts: present.conflicts,
+        waiting_quarantined: present.quarantined,
+        waiting_orphans: present.orphans,
         open_saves: totals.open_saves,
         live_keys: totals.live_keys,
         owed_publications: totals.owed_publications,
@@ -163,6 +181,9 @@ pub(super) async fn status(
         forgotten_files: forgotten.waiting,
         forgotten_files_staying: forgotten.staying,
         forgotten_files_oldest_seconds: forgotten.oldest_seconds,
+        spool_files: seen.spool_files,
+        spool_bytes: seen.spool_bytes,
+        engines: seen.engines,
     }))
 }
 

@@ -22,7 +22,7 @@ use super::extract::{PathOf, QueryOf};
 use super::log_contents::CellChangeView;
 use super::summary_logs::{PreviewStatsView, scope_of};
 use crate::app::App;
-use crate::recording::{Filter, PastVersion, history};
+use crate::recording::{Filter, PastVersion, history, search};
 
 /// Most entries of a page.
 const PAGE_MAX: u32 = 500;
@@ -156,7 +156,8 @@ pub(super) struct RecordsView {
     as_of: u64,
     /// Them.
     records: Vec<RecordView>,
-    /// For `after_kind` and `after_key` of the next page; absent on the last.
+    /// For `after_kind` and `after_key` of the next page; absent on the last. A search by `outcome` or `column` looks at some thousand
+    /// records for each page, so that a page may be short, or empty, and still have this.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<RecordKeyView>,
 }
@@ -223,11 +224,9 @@ pub(super) async fn list_records(
     let after = query.after_kind.zip(query.after_key).map(|(kind, key)| RecordKey { kind, key });
     let ended = if query.ended { Ended::Included } else { Ended::LeftOut };
     let page = RecordsPage { after, ended, ..filter.page((&scope, as_of), limit) };
-    let found = app.ledger.find_by_registration(&page).await?;
-    let is_full = found.len() == limit as usize;
-    let next = found.last().filter(|_| is_full).map(|last| last.key.clone());
-    let next = next.map(|RecordKey { kind, key }| RecordKeyView { kind, key });
-    let records = found.into_iter().map(|version| RecordView::new(&scope, version)).collect();
+    let found = search(&app, &page).await?;
+    let next = found.next.map(|RecordKey { kind, key }| RecordKeyView { kind, key });
+    let records = found.records.into_iter().map(|version| RecordView::new(&scope, version)).collect();
     Ok(Json(RecordsView { as_of, records, next }))
 }
 

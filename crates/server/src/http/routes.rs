@@ -8,7 +8,7 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
-use http::StatusCode;
+use http::{HeaderValue, StatusCode, header};
 use metrics_exporter_prometheus::PrometheusHandle;
 use model::problems::Code;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -20,10 +20,10 @@ use utoipa_axum::routes;
 use super::answer::Problem;
 use super::description::complete;
 use super::{
-    audit, callbacks, changes, companies, comparisons, cross_origin, deadlines, documents, drains, erasures,
-    events, guests, health, history, kept, log_contents, log_events, notices, operations, organisations,
-    people, receipts, record_exports, records, registrations, sessions, shares, standings, stream,
-    submissions, summary_logs, templates, tokens, webhooks, workbooks,
+    audit, callbacks, changes, companies, comparisons, compression, cross_origin, deadlines, documents,
+    drains, erasures, events, examinations, guests, health, history, kept, log_contents, log_events, notices,
+    operations, organisations, people, pulse, receipts, record_exports, records, registrations, sessions,
+    shares, standings, stream, submissions, summary_logs, templates, tokens, webhooks, workbooks,
 };
 use crate::app::App;
 use crate::console;
@@ -46,6 +46,8 @@ pub fn router(app: Arc<App>, metrics: PrometheusHandle) -> Router {
         .layer(DefaultBodyLimit::max(JSON_BYTES_MAX))
         .layer(Extension(metrics))
         .layer(from_fn_with_state(Arc::clone(&app), turn_newcomers_away))
+        .layer(from_fn(compression::compress))
+        .layer(from_fn(keep_private))
         .layer(from_fn(trace))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(across)
@@ -103,6 +105,8 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(sessions::list_sessions))
         .routes(routes!(operations::status))
         .routes(routes!(drains::show_drain, drains::begin_drain))
+        .routes(routes!(examinations::show_examination, examinations::begin_examination))
+        .routes(routes!(pulse::show_pulse))
         .routes(routes!(webhooks::list_webhooks))
         .routes(routes!(webhooks::retry_webhook))
         .routes(routes!(submissions::list_on_their_way))
@@ -176,6 +180,14 @@ async fn turn_newcomers_away(State(app): State<Arc<App>>, request: Request, next
     } else {
         Problem::unavailable("The service is stopping.").into_response()
     }
+}
+
+/// What is told to somebody who is signed in is kept by no cache, unless its handler says otherwise.
+async fn keep_private(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
 }
 
 /// A request is a span of a trace; it continues the caller's, if there is one.

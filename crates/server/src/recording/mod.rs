@@ -2,6 +2,7 @@
 //! what is personal in them.
 //!
 //! - [`history`]: the versions of one record, with what changed and the cell each value came from.
+//! - [`searching`]: a page of records by what they say.
 //! - [`exporting`]: all records of one or many registrations, page by page, as CSV, as a workbook or for whoever writes lines.
 //! - [`standing`]: who handed in and who did not, across organisations.
 //! - [`marking`]: the workbook somebody brought, with its problems marked.
@@ -16,6 +17,7 @@ mod exporting;
 mod history;
 mod marking;
 mod piping;
+mod searching;
 mod standing;
 mod workbook;
 
@@ -25,6 +27,7 @@ pub use exporting::{Filter, Sheet, Walk, sheet_of};
 pub use history::{PastVersion, history};
 pub use marking::{MarkingError, marked};
 pub(crate) use piping::stream_of;
+pub(crate) use searching::search;
 pub use standing::{Standing, Whose, overdue, standings};
 pub use workbook::workbook;
 

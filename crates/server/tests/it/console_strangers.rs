@@ -4,6 +4,7 @@ use fantoccini::Locator;
 use model::access::{Caller, Organisations};
 use serde_json::json;
 use understudy::office::sample_docx;
+use understudy::server::Session;
 
 use crate::support::axe;
 use crate::support::browser::Browser;
@@ -22,6 +23,16 @@ async fn is_harmless(browser: &Browser, page: &str) {
     assert!(pictures.is_empty(), "{page}: a picture of a stranger is there");
 }
 
+/// Somebody edits under their own name.
+async fn open_as(stage: &Stage, who: &Caller) -> Session {
+    let request = stage.http.post(format!("{}/api/v1/documents/12345/editor-config", stage.base));
+    let request = request.bearer_auth(stage.token(who)).json(&json!({ "mode": "edit" }));
+    let view: serde_json::Value = request.send().await.unwrap().json().await.unwrap();
+    let session = stage.editor.open(&view["config"]).await.unwrap();
+    session.opened().await;
+    session
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn names_and_values_are_shown_as_text_on_every_page() {
     let stage = Stage::start().await;
@@ -36,37 +47,60 @@ async fn names_and_values_are_shown_as_text_on_every_page() {
     };
     let ann = stage.edit("12345", "ann").await;
     ann.write(HOSTILE).await.unwrap();
+    let who = Caller { name: HOSTILE.to_owned(), organisations: Organisations::All, ..admin() };
+    let eve = open_as(&stage, &Caller { id: "eve".to_owned(), ..who.clone() }).await;
+    let project = stage.request(reqwest::Method::PATCH, "/api/v1/companies/acme/projects/plans");
+    assert!(project.json(&json!({ "name": HOSTILE })).send().await.unwrap().status().is_success());
+    let link =
+        stage.post("/api/v1/documents/12345/shares", &json!({ "allows": "view", "label": HOSTILE })).await;
     let place = stage.register("o1", "r1").await;
     stage.put_json("/api/v1/organisations/o1", json!({ "name": HOSTILE })).await;
-    stage.submit(&scope("o1", "r1"), "first", &[load("1000", 7, &[("SUPPLIER", HOSTILE)])]).await;
+    let titled = json!({ "number": "r1-number", "title": HOSTILE, "template": "waste-records" });
+    stage.put_json("/api/v1/organisations/o1/registrations/r1", titled).await;
+    let loads = [load("1000", 7, &[("SUPPLIER", HOSTILE)])];
+    stage.submit_as((&scope("o1", "r1"), HOSTILE), "first", &loads).await;
     stage.preview(&scope("o1", "r1"), "second", &[load("1000", 7, &[("SUPPLIER", "Plain")])]).await;
     assert_eq!(place, scope("o1", "r1"));
-    let who = Caller { name: HOSTILE.to_owned(), organisations: Organisations::All, ..admin() };
     let browser = Browser::start().await;
     let token = stage.token(&who);
     browser.client.goto(&format!("{}/sign-in?token={token}", stage.base)).await.unwrap();
 
     let pages = [
         ("/", "tr[data-document] td.name", name),
+        ("/", "select[name=project]", HOSTILE),
+        ("/", "[data-field=editors]", HOSTILE),
         ("/document/12345", "main h1", name),
         ("/submissions", "#registrations h2", HOSTILE),
+        ("/submissions", "#registrations td a", HOSTILE),
         ("/submissions/o1/r1", ".path", HOSTILE),
+        ("/submissions/o1/r1", "main h1", HOSTILE),
+        ("/submissions/o1/r1", "#submissions tbody", HOSTILE),
         ("/submissions/o1/r1/logs/second", "#changes del", HOSTILE),
         ("/submissions/o1/r1/records", "#records tbody", HOSTILE),
         ("/submissions/o1/r1/records/load-in/1000", "#history tbody", HOSTILE),
-        ("/operations", "#sessions", "User ann"),
+        ("/operations", "#sessions", HOSTILE),
         ("/audit", "#filters select", HOSTILE),
         ("/view/12345", "#title", name),
+        ("/comment/12345", "#people", HOSTILE),
     ];
     for (page, selector, words) in pages {
         browser.client.goto(&format!("{}{page}", stage.base)).await.unwrap();
         browser.read(selector, words).await;
         is_harmless(&browser, page).await;
-        if page != "/view/12345" {
+        if !["/view/12345", "/comment/12345"].contains(&page) {
             browser.read(".person", HOSTILE).await;
         }
         axe::find_nothing(&browser, page).await;
     }
+    browser.client.goto(&format!("{}/document/12345", stage.base)).await.unwrap();
+    browser.read("#versions", "1").await;
+    browser.click("[data-act=share]").await;
+    browser.read("dialog .share-list", HOSTILE).await;
+    is_harmless(&browser, "the share dialog").await;
+    browser.client.goto(link["url"].as_str().unwrap()).await.unwrap();
+    browser.read("main", name).await;
+    is_harmless(&browser, "the page of a guest").await;
+    eve.close().await.unwrap();
     ann.close().await.unwrap();
     stage.wait_for_head("12345", "2").await;
     browser.client.goto(&format!("{}/document/12345", stage.base)).await.unwrap();

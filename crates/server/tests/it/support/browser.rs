@@ -6,8 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use fantoccini::elements::Element;
+use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Longer than anything on a page takes, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -59,6 +60,19 @@ impl Browser {
             .connect(&format!("http://127.0.0.1:{port}"))
             .await?;
         Ok(Self { client, driver, _profile: profile })
+    }
+
+    /// Light or dark, on a desk or on a phone, from now on.
+    pub(crate) async fn look_like(&self, theme: &str, (width, height): (u32, u32)) {
+        let scheme = json!({ "features": [{ "name": "prefers-color-scheme", "value": theme }] });
+        let metrics =
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 });
+        for command in [
+            DevTools("Emulation.setEmulatedMedia", scheme),
+            DevTools("Emulation.setDeviceMetricsOverride", metrics),
+        ] {
+            self.client.issue_cmd(command).await.unwrap();
+        }
     }
 
     /// Waits for an element.
@@ -165,6 +179,20 @@ impl Browser {
     pub(crate) async fn stop(self) {
         let _ = self.client.close().await;
         drop(self.driver);
+    }
+}
+
+/// A command of Chromium's own protocol.
+#[derive(Debug)]
+struct DevTools(&'static str, Value);
+
+impl WebDriverCompatibleCommand for DevTools {
+    fn endpoint(&self, base: &url::Url, session: Option<&str>) -> Result<url::Url, url::ParseError> {
+        base.join(&format!("session/{}/goog/cdp/execute", session.unwrap_or_default()))
+    }
+
+    fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
+        (http::Method::POST, Some(json!({ "cmd": self.0, "params": self.1 }).to_string()))
     }
 }
 

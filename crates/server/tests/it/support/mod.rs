@@ -102,7 +102,12 @@ impl Stage {
     pub(crate) async fn start_on(mut site: Site, changes: &[(&str, &str)], editor: Settings) -> Self {
         let editor = understudy::start(editor.with_secret(SECRET)).await.unwrap();
         let configs = site.configs(&editor.url(), changes).await;
-        let base = configs[0].server.public_url.as_str().trim_end_matches('/').to_owned();
+        let server = &configs[0].server;
+        // A public https address is a proxy's that is not there.
+        let base = match server.public_url.scheme() {
+            "https" => format!("http://{}", server.listen),
+            _ => server.public_url.as_str().trim_end_matches('/').to_owned(),
+        };
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())

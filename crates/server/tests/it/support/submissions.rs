@@ -142,12 +142,17 @@ impl Stage {
 
     /// From upload to records. Returns the number of the submission.
     pub(crate) async fn submit(&self, scope: &Scope, id: &str, rows: &[StagedRow]) -> u64 {
+        self.submit_as((scope, "Sue Submitter"), id, rows).await
+    }
+
+    /// The same by somebody of that name.
+    pub(crate) async fn submit_as(&self, (scope, name): (&Scope, &str), id: &str, rows: &[StagedRow]) -> u64 {
         let ledger = &self.app().ledger;
         let log = self.preview(scope, id, rows).await;
         let wish = SubmitWish {
             scope: scope.clone(),
             log: log.id.clone(),
-            who: Author::new("sue", "Sue Submitter"),
+            who: Author::new("sue", name),
             at: self.app().now(),
             until: self.leased(),
         };

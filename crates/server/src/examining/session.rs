@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use understudy::client::{Client, ClientError, Options};
 use understudy::server::Opening;
 
-use super::{Chart, Patient};
+use super::{CALLER, Chart, Patient};
+use crate::telemetry::report;
 
 const COMPANY: &str = "saveguard-doctor";
 const PROJECT: &str = "probe";
 const DOCUMENT: &str = "saveguard-doctor-probe";
-const USER: &str = "saveguard-cli";
 /// How long a hop of the session may take: a real server converts in seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -28,7 +27,7 @@ pub(super) async fn play(patient: &Patient, chart: &mut Chart) {
         Ok(config) => config,
         Err(cause) => {
             let next = "Look at the service's log; the store or the Document Server's word about an older session is missing.";
-            return chart.fail("session: a configuration", format!("{cause:#}"), next);
+            return chart.fail("session: a configuration", cause, next);
         }
     };
     chart.ok("session: a configuration", "signed and handed out");
@@ -49,7 +48,7 @@ pub(super) async fn play(patient: &Patient, chart: &mut Chart) {
 }
 
 /// A document of the doctor's own, and a configuration to edit it.
-async fn prepare(patient: &Patient) -> anyhow::Result<Value> {
+async fn prepare(patient: &Patient) -> Result<Value, String> {
     let named = |id: &str| json!({ "id": id, "name": "Saveguard doctor" });
     ensure(patient, "/api/v1/companies", Body::Json(named(COMPANY))).await?;
     ensure(patient, &format!("/api/v1/companies/{COMPANY}/projects"), Body::Json(named(PROJECT))).await?;
@@ -61,13 +60,11 @@ async fn prepare(patient: &Patient) -> anyhow::Result<Value> {
     let path = format!("/api/v1/documents/{DOCUMENT}/editor-config");
     let response = post(patient, &path, Body::Json(json!({ "mode": "edit" }))).await?;
     let status = response.status();
-    let answer: Value = response.json().await.context("no JSON came back")?;
+    let answer: Value =
+        response.json().await.map_err(|cause| format!("no JSON came back: {}", report(&cause)))?;
     if !status.is_success() {
-        bail!(
-            "{} {}",
-            answer["detail"].as_str().unwrap_or("refused"),
-            answer["next"].as_str().unwrap_or_default()
-        );
+        let words = |name: &str| answer[name].as_str().unwrap_or_default();
+        return Err(format!("{status} {} {}", words("detail"), words("next")));
     }
     Ok(answer["config"].clone())
 }
@@ -77,22 +74,22 @@ enum Body {
     Bytes(bytes::Bytes),
 }
 
-async fn post(patient: &Patient, path: &str, body: Body) -> anyhow::Result<reqwest::Response> {
-    let url = format!("http://{}{path}", patient.config.server.listen);
+async fn post(patient: &Patient, path: &str, body: Body) -> Result<reqwest::Response, String> {
+    let url = format!("{}{path}", patient.base);
     let request = patient.http.post(&url).bearer_auth(&patient.token).timeout(PATIENCE);
     let request = match body {
         Body::Json(body) => request.json(&body),
         Body::Bytes(body) => request.body(body),
     };
-    request.send().await.with_context(|| format!("{path} does not answer"))
+    request.send().await.map_err(|cause| format!("{path} does not answer: {}", report(&cause)))
 }
 
 /// Makes something, unless an earlier examination did.
-async fn ensure(patient: &Patient, path: &str, body: Body) -> anyhow::Result<()> {
+async fn ensure(patient: &Patient, path: &str, body: Body) -> Result<(), String> {
     let response = post(patient, path, body).await?;
     match response.status().as_u16() {
         200..=299 | 409 => Ok(()),
-        status => bail!("{path} answered {status}: {}", response.text().await.unwrap_or_default()),
+        status => Err(format!("{path} answered {status}: {}", response.text().await.unwrap_or_default())),
     }
 }
 
@@ -125,7 +122,7 @@ async fn open(patient: &Patient, config: &Value, chart: &mut Chart) -> Option<Cl
         }
         Err(cause) => {
             let next = "A proxy between us and the Document Server may not let WebSockets through.";
-            chart.fail(OPEN, format!("{:#}", anyhow::Error::new(cause)), next);
+            chart.fail(OPEN, report(&cause), next);
             None
         }
     }
@@ -136,7 +133,7 @@ async fn is_seen(patient: &Patient, refused_before: Option<f64>, chart: &mut Cha
     let deadline = tokio::time::Instant::now() + PATIENCE;
     while tokio::time::Instant::now() < deadline {
         let editors = document(patient).await.map(|document| document["editors"].clone()).unwrap_or_default();
-        if editors.as_array().is_some_and(|editors| editors.iter().any(|editor| editor == USER)) {
+        if editors.as_array().is_some_and(|editors| editors.iter().any(|editor| editor == CALLER)) {
             chart.ok(SEEN, "the Document Server reached us and its signature is right");
             return true;
         }
@@ -161,11 +158,7 @@ async fn change_and_close(patient: &Patient, client: Client, chart: &mut Chart) 
         client.force_save().await
     };
     if let Err(cause) = changed.await {
-        return chart.fail(
-            FORCE_SAVE,
-            format!("{:#}", anyhow::Error::new(cause)),
-            "Look at the Document Server's logs.",
-        );
+        return chart.fail(FORCE_SAVE, report(&cause), "Look at the Document Server's logs.");
     }
     let next = "The save was sent and is not stored: the service's log says at which step it stopped.";
     if !wait_until(patient, |document| document["head"] != before.as_str()).await {
@@ -173,11 +166,7 @@ async fn change_and_close(patient: &Patient, client: Client, chart: &mut Chart) 
     }
     chart.ok(FORCE_SAVE, "fetched, checked, stored and committed");
     if let Err(cause) = client.close().await {
-        return chart.fail(
-            CLOSE,
-            format!("{:#}", anyhow::Error::new(cause)),
-            "Look at the Document Server's logs.",
-        );
+        return chart.fail(CLOSE, report(&cause), "Look at the Document Server's logs.");
     }
     let is_version = |document: &Value| {
         document["head"].as_str().is_some_and(|head| !head.contains('.') && head != before)
@@ -194,7 +183,7 @@ async fn head(patient: &Patient) -> Option<String> {
 }
 
 async fn document(patient: &Patient) -> Option<Value> {
-    let url = format!("http://{}/api/v1/documents/{DOCUMENT}", patient.config.server.listen);
+    let url = format!("{}/api/v1/documents/{DOCUMENT}", patient.base);
     patient.http.get(&url).bearer_auth(&patient.token).send().await.ok()?.json().await.ok()
 }
 
@@ -213,7 +202,7 @@ async fn wait_until(patient: &Patient, is_so: impl Fn(&Value) -> bool) -> bool {
 
 /// How many callbacks were refused so far, from the service's own metrics.
 async fn refused_callbacks(patient: &Patient) -> Option<f64> {
-    let url = format!("http://{}/metrics", patient.config.server.listen);
+    let url = format!("{}/metrics", patient.base);
     let text = patient.http.get(&url).bearer_auth(&patient.token).send().await.ok()?.text().await.ok()?;
     let refused = text
         .lines()

@@ -14,7 +14,6 @@ use crate::clock::{Clock as _, SystemClock};
 use crate::config::StoreKind;
 use crate::delivering::fill;
 use crate::editors::CommandError;
-use crate::http::api_url_of;
 use crate::telemetry::report;
 
 /// Below this, the next large documents may not fit.
@@ -23,7 +22,8 @@ const FREE_BYTES_LOW: u64 = 1024 * 1024 * 1024;
 const CLOCK_FAIL_SECONDS: i64 = 60;
 const CLOCK_WARN_SECONDS: i64 = 5;
 
-pub(super) fn secrets(patient: &Patient, chart: &mut Chart) {
+/// Whether each side has a secret of its own.
+pub(crate) fn secrets(patient: &Patient, chart: &mut Chart) {
     let name = "secrets";
     if patient.config.api.secrets.current == patient.config.document_server.secrets.current {
         let next = "Give the api a secret of its own: whoever can sign for the Document Server could sign for people.";
@@ -33,7 +33,8 @@ pub(super) fn secrets(patient: &Patient, chart: &mut Chart) {
     }
 }
 
-pub(super) async fn storage(patient: &Patient, app: &App, chart: &mut Chart) {
+/// Whether everything that is written down stays.
+pub(crate) async fn storage(patient: &Patient, app: &App, chart: &mut Chart) {
     let name = "storage";
     let data = &patient.config.server.data;
     if patient.config.ledger.is_shared() {
@@ -200,7 +201,7 @@ async fn command(app: &App, chart: &mut Chart) {
 
 async fn script(patient: &Patient, chart: &mut Chart) {
     let name = "the editor's script";
-    let address = api_url_of(&patient.config);
+    let address = patient.script_url.clone();
     match patient.http.get(&address).send().await {
         Ok(response) if response.status().is_success() => chart.ok(name, address),
         Ok(response) => {
