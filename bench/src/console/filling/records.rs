@@ -151,7 +151,7 @@ fn row(number: u32, edition: u32) -> StagedRow {
     let values: BTreeMap<String, String> = [
         ("LOAD_ID", format!("{number:07}")),
         ("RECEIVED_ON", format!("2026-{:02}-{:02}", number % 12 + 1, number % 28 + 1)),
-        ("MATERIAL", if number % 3 == 0 { "Plastic" } else { "Glass" }.to_owned()),
+        ("MATERIAL", if number.is_multiple_of(3) { "Plastic" } else { "Glass" }.to_owned()),
         ("WASTE_CODE", "15 01 02".to_owned()),
         ("EVIDENCE_ISSUED", "No".to_owned()),
         ("GROSS_T", weight.clone()),

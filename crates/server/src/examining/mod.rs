@@ -61,11 +61,14 @@ pub(crate) struct Hop {
     pub(crate) next: String,
 }
 
+/// Hears of a hop as soon as it was looked at.
+type Teller = Box<dyn Fn(&Hop) + Send + Sync>;
+
 /// All hops looked at so far.
 #[derive(Default)]
 pub(crate) struct Chart {
     hops: Vec<Hop>,
-    told: Option<Box<dyn Fn(&Hop) + Send + Sync>>,
+    told: Option<Teller>,
 }
 
 impl Chart {
