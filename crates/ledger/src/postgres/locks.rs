@@ -48,7 +48,7 @@ impl Kind {
     }
 }
 
-/// Locks a document. False: there is none.
+/// Locks a document. False: there is none. One statement, as [`callback`]: `receive` reads right behind it.
 pub(super) async fn document(step: &Step, id: &DocumentId) -> Result<bool> {
     step.exists("SELECT 1 FROM documents WHERE id = $1 FOR NO KEY UPDATE", &[&id.as_str()]).await
 }
@@ -66,7 +66,8 @@ pub(super) async fn document_of_key(step: &Step, key: &EditorKey) -> Result<Opti
     row.map(|row| super::rows::get(&row, "id")).transpose()
 }
 
-/// Locks the document of a callback, or the callback itself if it belongs to none.
+/// Locks the document of a callback, or the callback itself if it belongs to none. The document's lock must stay one statement:
+/// `commit_save` sends what it reads right behind it, without waiting for its answer.
 pub(super) async fn callback(step: &Step, number: InboxNumber) -> Result<()> {
     let query =
         "SELECT d.id FROM documents d WHERE d.id = (SELECT i.document FROM inbox i WHERE i.number = $1)
