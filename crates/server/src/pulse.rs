@@ -94,7 +94,9 @@ struct Slots(VecDeque<Slot>);
 
 impl Slots {
     fn at(&mut self, now: u64) -> &mut Slot {
-        self.0.retain(|slot| slot.number + SLOTS > now);
+        while self.0.front().is_some_and(|oldest| oldest.number + SLOTS <= now) {
+            self.0.pop_front();
+        }
         if self.0.back().is_none_or(|last| last.number < now) {
             self.0.push_back(Slot { number: now, ..Slot::default() });
         }

@@ -184,11 +184,21 @@ impl Examinations {
     }
 }
 
+/// An examination that is under way. However it ends, the next one can begin.
+struct UnderWay(Arc<App>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.examinations.change(|state| state.is_running = false);
+    }
+}
+
 /// Begins an examination of the running service, or joins the one that is under way.
 pub(crate) fn begin(app: &Arc<App>, patient: Patient) -> ExaminationView {
     if app.examinations.begin(app.now()) {
         let app = Arc::clone(app);
         tokio::spawn(async move {
+            let _under_way = UnderWay(Arc::clone(&app));
             let told = Arc::clone(&app);
             let mut chart = Chart::telling(move |hop| {
                 told.examinations.change(|state| state.hops.push(hop.clone()));
@@ -196,10 +206,7 @@ pub(crate) fn begin(app: &Arc<App>, patient: Patient) -> ExaminationView {
             examine_secrets(&patient, &mut chart);
             examine_storage(&patient, &app, &mut chart).await;
             examine_running(&patient, &app, &mut chart).await;
-            app.examinations.change(|state| {
-                state.is_running = false;
-                state.is_healthy = !chart.has_failed();
-            });
+            app.examinations.change(|state| state.is_healthy = !chart.has_failed());
         });
     }
     app.examinations.view()

@@ -11,7 +11,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 /// Below this, a packet is a packet.
 const WORTHWHILE_BYTES: u64 = 1024;
@@ -35,6 +35,8 @@ pub(super) async fn compress(request: Request, next: Next) -> Response {
     }
     let (mut parts, body) = response.into_parts();
     let Ok(bytes) = to_bytes(body, usize::MAX).await else {
+        // Never a success without its text.
+        parts.status = StatusCode::INTERNAL_SERVER_ERROR;
         return Response::from_parts(parts, Body::empty());
     };
     let Some(small) = compressed(&bytes) else { return Response::from_parts(parts, Body::from(bytes)) };
