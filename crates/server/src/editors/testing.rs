@@ -85,6 +85,17 @@ impl FakeEditor {
         self.state.lock().unwrap().meeting = Some(Arc::new(tokio::sync::Barrier::new(count)));
     }
 
+    /// Waits until a transfer waits for another, and lets those that follow pass. Whoever waits at what is returned sets it free.
+    pub(crate) async fn held_transfer(&self) -> Arc<tokio::sync::Barrier> {
+        let meeting = self.state.lock().unwrap().meeting.clone().unwrap();
+        // Ours, the one of the state, and the one who waits.
+        while Arc::strong_count(&meeting) < 3 {
+            tokio::task::yield_now().await;
+        }
+        self.state.lock().unwrap().meeting = None;
+        meeting
+    }
+
     pub(crate) fn says(&self, key: &EditorKey, knowledge: ServerKnowledge) {
         self.state.lock().unwrap().knowledge.insert(key.to_string(), knowledge);
     }

@@ -14,7 +14,7 @@ use model::{DocumentId, EditorKey, InboxNumber};
 
 use super::claims::{Claim, claim, wait_elsewhere};
 use super::entries::{Inside, inside};
-use super::jobs::{Job, Joined, Waiter};
+use super::jobs::{Job, JobOutcome, Joined, Outcome, Waiter};
 use super::letting_go::{Leaving, LettingGo, may_let_go};
 use super::{SaveError, presence, save};
 use crate::app::App;
@@ -42,9 +42,9 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
         Plan::Ignore => Answer::Saved,
         plan @ (Plan::Store(_) | Plan::KeepAside(_) | Plan::Alert(_)) => {
             match take_in(app, callback, plan, received).await {
-                (answer @ (Answer::Saved | Answer::NotSaved), Some(taken)) if ends_session(status) => {
-                    let leaving = Leaving { key: &key, number: taken.number, has_history };
-                    let_go(app, &leaving, &taken, (answer, received)).await
+                (answer @ (Answer::Saved | Answer::NotSaved), Some(waited)) if ends_session(status) => {
+                    let leaving = Leaving { key: &key, number: waited.number, has_history };
+                    let_go(app, &leaving, &waited, (answer, received)).await
                 }
                 (answer, _) => answer,
             }
@@ -75,22 +75,22 @@ fn ends_session(status: u8) -> bool {
 async fn let_go(
     app: &App,
     leaving: &Leaving<'_>,
-    taken: &Taken,
+    waited: &Waited,
     (answer, received): (Answer, Instant),
 ) -> Answer {
     match may_let_go(app, leaving, (answer, received)).await {
         LettingGo::NotNow => return Answer::TryAgain,
         _ if answer != Answer::Saved => return answer,
-        LettingGo::AtOnce if taken.is_acknowledged() => return Answer::Saved,
+        LettingGo::AtOnce if waited.is_acknowledged => return Answer::Saved,
         LettingGo::AtOnce | LettingGo::AfterWaiting => {}
     }
-    match app.ledger.acknowledge(taken.number, app.now()).await {
+    match app.ledger.acknowledge(waited.number, app.now()).await {
         Ok(()) => {
             steps::reached("save.acknowledged");
             Answer::Saved
         }
         Err(cause) => {
-            tracing::warn!(inbox = taken.number.0, error = %report(&cause), "a key could not be retired");
+            tracing::warn!(inbox = waited.number.0, error = %report(&cause), "a key could not be retired");
             Answer::TryAgain
         }
     }
@@ -101,11 +101,11 @@ async fn take_in(
     callback: Callback,
     plan: Plan,
     received: Instant,
-) -> (Answer, Option<Taken>) {
+) -> (Answer, Option<Waited>) {
     let lane = lane_of(app, &callback);
     let task = write_down(Arc::clone(app), callback, plan, received);
     // Its own future: dropped with the caller, it would leave the work half done.
-    let mut taken = match app.arrivals.run(lane, task).await {
+    let taken = match app.arrivals.run(lane, task).await {
         Ok(Ok(taken)) => taken,
         Ok(Err(cause)) => {
             tracing::warn!(error = %report(&cause), "a callback could not be written down");
@@ -116,17 +116,26 @@ async fn take_in(
             return (Answer::TryAgain, None);
         }
     };
-    let answer = match &mut taken.how {
-        How::Answered(answer) => *answer,
-        How::Working(waiter) | How::Joined(waiter) => wait(app, waiter, received).await,
-        How::Elsewhere(open) => wait_elsewhere(app, (open, plan), received).await,
+    let number = taken.number;
+    let (answer, is_acknowledged) = match taken.how {
+        How::Answered(answer) => (answer, false),
+        How::Working(waiter) => {
+            let outcome = wait(app, waiter, received).await;
+            (answer_of(outcome), matches!(outcome, Some(Outcome::Committed(_))))
+        }
+        How::Joined(waiter) => (answer_of(wait(app, waiter, received).await), false),
+        How::Elsewhere(open) => (wait_elsewhere(app, (&open, plan), received).await, false),
     };
-    (answer, Some(taken))
+    (answer, Some(Waited { number, is_acknowledged }))
 }
 
-pub(super) async fn wait(app: &App, waiter: &mut Waiter, received: Instant) -> Answer {
+pub(super) async fn wait(app: &App, mut waiter: Waiter, received: Instant) -> JobOutcome {
     let left = app.config.saving.answer_within.saturating_sub(received.elapsed());
-    waiter.wait(left).await.flatten().unwrap_or(Answer::TryAgain)
+    waiter.wait(left).await.flatten()
+}
+
+pub(super) fn answer_of(outcome: JobOutcome) -> Answer {
+    outcome.map_or(Answer::TryAgain, Outcome::answer)
 }
 
 /// The document a key of ours names.
@@ -167,11 +176,11 @@ enum How {
     Elsewhere(Box<OpenSave>),
 }
 
-impl Taken {
+/// A callback whose work was waited for.
+struct Waited {
+    number: InboxNumber,
     /// Whether the commit itself knew that this caller would hear 0.
-    fn is_acknowledged(&self) -> bool {
-        matches!(self.how, How::Working(_))
-    }
+    is_acknowledged: bool,
 }
 
 /// Runs alone for its document, so that the order of the inbox is the order of the lane.

@@ -12,7 +12,7 @@ use ledger::turns::Turn;
 use model::InboxNumber;
 use model::callbacks::{Answer, Plan};
 
-use super::accept::{Start, orphans_lane, start, wait};
+use super::accept::{Start, answer_of, orphans_lane, start, wait};
 use crate::app::App;
 use crate::patience::settled;
 use crate::telemetry::report;
@@ -72,7 +72,7 @@ pub(super) async fn wait_elsewhere(
             Claim::Ours(turn) => {
                 let begun = start(app, Start { open: open.clone(), plan, turn }, Some(received));
                 return match begun {
-                    Ok(Some(mut waiter)) => wait(app, &mut waiter, received).await,
+                    Ok(Some(waiter)) => answer_of(wait(app, waiter, received).await),
                     _ => Answer::TryAgain,
                 };
             }

@@ -13,8 +13,25 @@ use model::callbacks::Answer;
 use model::saves::SomeoneWaits;
 use tokio::sync::watch;
 
-/// What a job came to: an answer to record, or trouble that passes.
-pub(super) type JobOutcome = Option<Answer>;
+/// What a job came to; nothing yet if there was trouble that passes.
+pub(super) type JobOutcome = Option<Outcome>;
+
+/// An answer, and whose commit made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The job's own, which knew who waited for it.
+    Committed(Answer),
+    /// Another one's, found on record: nobody there knew of those who wait here.
+    Found(Answer),
+}
+
+impl Outcome {
+    pub(super) fn answer(self) -> Answer {
+        match self {
+            Self::Committed(answer) | Self::Found(answer) => answer,
+        }
+    }
+}
 
 /// The running jobs.
 #[derive(Debug, Default)]
@@ -132,12 +149,12 @@ mod tests {
         let (first, job, waiter) = jobs.join(InboxNumber(1), Some(Instant::now()));
         let (second, _, other) = jobs.join(InboxNumber(1), Some(Instant::now()));
 
-        jobs.end(InboxNumber(1), &job, Some(Answer::Saved));
+        jobs.end(InboxNumber(1), &job, Some(Outcome::Committed(Answer::Saved)));
         jobs.end(InboxNumber(1), &job, None);
 
         assert_eq!((first, second), (Joined::New, Joined::Running));
         for mut waiter in [waiter.unwrap(), other.unwrap()] {
-            assert_eq!(waiter.wait(Duration::from_secs(1)).await, Some(Some(Answer::Saved)));
+            assert_eq!(waiter.wait(Duration::from_secs(1)).await, Some(Some(Outcome::Committed(Answer::Saved))));
         }
         assert_eq!(jobs.count(), 0);
     }

@@ -18,7 +18,7 @@ use super::SaveError;
 use super::accept::Work;
 use super::claims::recorded;
 use super::fetch::{fetch, opened_on};
-use super::jobs::Job;
+use super::jobs::{Job, Outcome};
 use super::record::Record;
 use crate::app::App;
 use crate::incoming::{Checked, Life, life_of, store, tell_over_quota, tell_vanished};
@@ -111,12 +111,12 @@ pub(super) async fn commit(work: Arc<Work>, prepared: Result<Prepared, SaveError
         Ok(committed) => {
             steps::reached("save.committed");
             announce(app, save, &committed).await;
-            Some(committed.answer)
+            Some(Outcome::Committed(committed.answer))
         }
         Err(cause) => {
             // The turn may have been lost and somebody else's commit found the row first.
             if let Some(answer) = recorded(app, save.number).await {
-                return app.jobs.end(save.number, &work.job, Some(answer));
+                return app.jobs.end(save.number, &work.job, Some(Outcome::Found(answer)));
             }
             telemetry::save_ended("postponed");
             tracing::warn!(inbox = save.number.0, error = %report(&cause), "a save could not be finished now");

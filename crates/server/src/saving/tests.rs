@@ -320,6 +320,27 @@ async fn a_final_save_is_not_acknowledged_while_somebody_came_back_in() {
     );
 }
 
+#[tokio::test]
+async fn a_save_that_another_process_committed_for_nobody_retires_its_key_before_it_is_answered() {
+    let bench = Workbench::new().await;
+    let (here, there) = (bench.process(), bench.process());
+    let key = bench.open(&here).await;
+    let save = bench.callback(&key, 2, &docx("edited"));
+    bench.editor.transfers_meet(2);
+
+    let (answer, ()) = tokio::join!(deliver(&here, &save), async {
+        let transfer = bench.editor.held_transfer().await;
+        recovering::round(&there).await;
+        idle(&there).await;
+        assert_eq!(bench.labels().await, ["2", "1"], "it is committed, and nobody waited there");
+        bench.editor.forget_links();
+        transfer.wait().await;
+    });
+
+    assert_eq!(answer, Some(Answer::Saved));
+    assert!(bench.ledger.key(&key).await.unwrap().unwrap().is_spent, "the server has let go of the session");
+}
+
 /// The Document Server's side of a session, by its rules: a final save is repeated three times after trouble and then
 /// forgotten; a force save is sent once.
 async fn play(
