@@ -12,14 +12,11 @@ use model::checking::{Effect, Extent, Source, Weight, rule_on_finding};
 use model::saves::Ruling;
 use model::{Digest, DocumentId};
 use office_check::{Code, Hint, Kind, Limits, Report, Severity};
-use tokio::io::AsyncReadExt as _;
 use vault::{Sidecar, Spooled, VaultError, read_verified};
 
 use crate::app::App;
 use crate::room::space;
 use crate::telemetry;
-
-const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Why bytes could not be checked. It passes: try again.
 #[derive(Debug, thiserror::Error)]
@@ -102,17 +99,8 @@ pub(crate) async fn spool_upload<E>(
 
 /// Takes a blob out of the vault into the spool, verified, for whoever has to read it from anywhere.
 pub(crate) async fn spool_blob(app: &App, digest: &Digest) -> Result<Spooled, VaultError> {
-    let failed = |cause| VaultError::Unavailable { attempt: "read a blob", cause };
     let blob = app.vault.open(digest, None).await?;
-    let mut reader = std::pin::pin!(read_verified(blob.reader, *digest));
-    let mut writer = app.spool.begin();
-    let mut buffer = vec![0; CHUNK_BYTES];
-    loop {
-        match reader.read(&mut buffer).await.map_err(failed)? {
-            0 => return writer.finish().await,
-            count => writer.write(&buffer[..count]).await?,
-        }
-    }
+    app.spool.take_in(read_verified(blob.reader, *digest), "read a blob").await
 }
 
 /// What the check and the policy say of bytes.

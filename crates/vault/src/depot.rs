@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use model::Digest;
-use tokio::io::AsyncReadExt as _;
 use tokio::sync::{OnceCell, RwLock};
 
 use self::index::Index;
@@ -133,17 +132,8 @@ impl Depot {
     }
 
     async fn take_up(&self, digest: &Digest) -> Result<Spooled> {
-        let mut reader = self.near.open(digest, None).await?.reader;
-        let mut writer = self.spool.begin();
-        let mut buffer = vec![0; 256 * 1024];
-        loop {
-            let read = reader.read(&mut buffer).await;
-            match read.map_err(VaultError::unavailable("read a blob of the depot"))? {
-                0 => break,
-                count => writer.write(&buffer[..count]).await?,
-            }
-        }
-        let content = writer.finish().await?;
+        let reader = self.near.open(digest, None).await?.reader;
+        let content = self.spool.take_in(reader, "read a blob of the depot").await?;
         if content.digest == *digest { Ok(content) } else { Err(VaultError::Damaged { digest: *digest }) }
     }
 

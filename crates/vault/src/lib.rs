@@ -33,7 +33,7 @@ use tokio::io::AsyncRead;
 pub use find::find;
 pub use spool::{Spool, SpoolWriter, Spooled};
 pub use tree::Tree;
-pub use verified::read_verified;
+pub use verified::{read_verified, read_whole};
 
 /// Immutable blobs.
 #[async_trait]

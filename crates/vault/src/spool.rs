@@ -13,12 +13,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use model::Digest;
 use sha2::{Digest as _, Sha256};
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use uuid::Uuid;
 
 use crate::{Result, VaultError};
 
 /// Most documents are smaller than this and never touch the spool folder.
 pub const MEMORY_BYTES_MAX: usize = 1024 * 1024;
+
+/// Readers are asked for so much at a time.
+const CHUNK_BYTES: usize = 256 * 1024;
 
 /// A file is flushed whenever so much was added to it.
 const FLUSHED_BYTES: u64 = 4 * 1024 * 1024;
@@ -56,6 +60,19 @@ impl Spool {
             size_bytes: 0,
             held: Vec::new(),
             file: None,
+        }
+    }
+
+    /// Takes in all that a reader gives. `attempt` says what failed when it does not.
+    pub async fn take_in(&self, reader: impl AsyncRead, attempt: &'static str) -> Result<Spooled> {
+        let mut reader = std::pin::pin!(reader);
+        let mut writer = self.begin();
+        let mut buffer = vec![0; CHUNK_BYTES];
+        loop {
+            match reader.read(&mut buffer).await.map_err(VaultError::unavailable(attempt))? {
+                0 => return writer.finish().await,
+                count => writer.write(&buffer[..count]).await?,
+            }
         }
     }
 

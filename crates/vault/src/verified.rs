@@ -10,6 +10,8 @@ use model::Digest;
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, ReadBuf};
 
+use crate::{Result, Spool, Spooled, Vault, VaultError};
+
 /// Held back until the hash is known; small, so that memory stays flat.
 const HELD_BYTES: usize = 64 * 1024;
 
@@ -23,6 +25,17 @@ pub fn read_verified<R: AsyncRead + Send + Unpin>(reader: R, digest: Digest) -> 
         at: 0,
         ended: false,
     }
+}
+
+/// Takes a blob out of a vault into a spool; `None` if it is missing there, or not what its name says.
+pub async fn read_whole(vault: &dyn Vault, digest: &Digest, spool: &Spool) -> Result<Option<Spooled>> {
+    let blob = match vault.open(digest, None).await {
+        Ok(blob) => blob,
+        Err(VaultError::NotFound { .. }) => return Ok(None),
+        Err(cause) => return Err(cause),
+    };
+    let spooled = spool.take_in(blob.reader, "read a blob").await?;
+    Ok((spooled.digest == *digest).then_some(spooled))
 }
 
 struct Verified<R> {

@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use ledger::trail::BlobRecord;
 use model::Digest;
-use tokio::io::AsyncReadExt as _;
-use vault::{Sidecar, Spool, Spooled, Vault, VaultError};
+use vault::{Sidecar, Spool, Vault, read_whole};
 
 use super::PreserveError;
 use crate::progress::Progress;
@@ -64,7 +63,7 @@ impl Copying<'_> {
     ) -> Result<(), PreserveError> {
         let is_there = self.target.size_of(&blob.digest).await? == Some(blob.size_bytes);
         if !is_there {
-            let Some(spooled) = self.read(&blob.digest).await? else {
+            let Some(spooled) = read_whole(self.source, &blob.digest, self.spool).await? else {
                 tally.lacking.push(blob.digest);
                 return Ok(());
             };
@@ -77,26 +76,6 @@ impl Copying<'_> {
         tally.blobs += 1;
         tally.bytes += blob.size_bytes;
         Ok(())
-    }
-
-    /// Reads a blob; `None` if it is missing or not what its name says.
-    pub(super) async fn read(&self, digest: &Digest) -> Result<Option<Spooled>, PreserveError> {
-        let mut blob = match self.source.open(digest, None).await {
-            Ok(blob) => blob,
-            Err(VaultError::NotFound { .. }) => return Ok(None),
-            Err(cause) => return Err(cause.into()),
-        };
-        let mut writer = self.spool.begin();
-        let mut buffer = vec![0; 256 * 1024];
-        loop {
-            let read = blob.reader.read(&mut buffer).await;
-            match read.map_err(|cause| VaultError::Unavailable { attempt: "read a blob", cause })? {
-                0 => break,
-                count => writer.write(&buffer[..count]).await?,
-            }
-        }
-        let spooled = writer.finish().await?;
-        Ok((spooled.digest == *digest).then_some(spooled))
     }
 
     async fn sidecars_between(

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use model::Digest;
 use serde::Serialize;
-use vault::{Sidecar, Spool, StoredBlob, Vault, read_verified};
+use vault::{Sidecar, Spool, StoredBlob, Vault, read_verified, read_whole};
 
 use super::PreserveError;
 use super::copying::{Copying, PAGE};
@@ -63,7 +63,7 @@ impl Copying<'_> {
         let is_told = |sidecar: &&Sidecar| !known.is_some_and(|known| known.sidecars.contains(sidecar));
         let missing: Vec<&Sidecar> = blob.sidecars.iter().filter(is_told).collect();
         if known.is_none() || !missing.is_empty() {
-            let Some(spooled) = self.read(&blob.digest).await? else {
+            let Some(spooled) = read_whole(self.source, &blob.digest, self.spool).await? else {
                 moved.lacking.push(blob.digest.to_string());
                 return Ok(());
             };

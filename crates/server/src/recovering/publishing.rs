@@ -16,7 +16,6 @@ use model::checking::Source;
 use model::names::{self, FileName};
 use model::{DocumentId, Label};
 use office_check::Hint;
-use tokio::io::AsyncReadExt as _;
 use vault::tree::{Place, Publication, Replaced};
 use vault::{BlobReader, Sidecar};
 
@@ -220,22 +219,9 @@ async fn take_in_if_unknown(
 async fn bring_in(
     app: &App,
     document: &DocumentId,
-    (mut content, extension): (BlobReader, &str),
+    (content, extension): (BlobReader, &str),
 ) -> Result<(BlobFacts, Option<AsideReason>), RecoveryError> {
-    let mut writer = app.spool.begin();
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        let count = content
-            .reader
-            .read(&mut buffer)
-            .await
-            .map_err(|cause| vault::VaultError::Unavailable { attempt: "read a published file", cause })?;
-        if count == 0 {
-            break;
-        }
-        writer.write(&buffer[..count]).await?;
-    }
-    let spooled = writer.finish().await?;
+    let spooled = app.spool.take_in(content.reader, "read a published file").await?;
     let checked = check(app, &spooled, (Hint::from_extension(extension), Source::Other)).await?;
     let life = store(app, &spooled, &Sidecar::Brought { document: document.clone() }).await?;
     let damaged = checked.is_refused().then_some(AsideReason::Damaged);

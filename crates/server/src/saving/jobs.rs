@@ -14,11 +14,11 @@ use model::saves::SomeoneWaits;
 use tokio::sync::watch;
 
 /// What a job came to; nothing yet if there was trouble that passes.
-pub(super) type JobOutcome = Option<Outcome>;
+pub type JobOutcome = Option<Outcome>;
 
 /// An answer, and whose commit made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub enum Outcome {
     /// The job's own, which knew who waited for it.
     Committed(Answer),
     /// Another one's, found on record: nobody there knew of those who wait here.
@@ -26,7 +26,8 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    pub(super) fn answer(self) -> Answer {
+    /// What the server is told.
+    pub fn answer(self) -> Answer {
         match self {
             Self::Committed(answer) | Self::Found(answer) => answer,
         }

@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use ledger::trail::BlobRecord;
 use model::Digest;
-use tokio::io::AsyncReadExt as _;
-use vault::{Sidecar, Spooled, Vault, VaultError, find};
+use vault::{Sidecar, Spooled, Vault, VaultError, find, read_whole};
 
 use super::walk::{Condition, condition_of, reads_back};
 use super::{Progress, ReadData, VerifyError};
@@ -48,7 +47,7 @@ async fn mend_one(
         return Ok(false);
     }
     for source in sources {
-        let Some(spooled) = read(app, source.as_ref(), &blob.digest).await? else { continue };
+        let Some(spooled) = read_whole(source.as_ref(), &blob.digest, &app.spool).await? else { continue };
         match condition {
             Condition::Missing => put_again(app, source.as_ref(), &spooled).await?,
             _ => app.vault.mend(&spooled).await?,
@@ -72,22 +71,3 @@ async fn put_again(app: &App, source: &dyn Vault, spooled: &Spooled) -> Result<(
     Ok(())
 }
 
-/// Reads a blob of a source; `None` if it is missing there, or not what its name says.
-async fn read(app: &App, source: &dyn Vault, digest: &Digest) -> Result<Option<Spooled>, VerifyError> {
-    let mut blob = match source.open(digest, None).await {
-        Ok(blob) => blob,
-        Err(VaultError::NotFound { .. }) => return Ok(None),
-        Err(cause) => return Err(cause.into()),
-    };
-    let mut writer = app.spool.begin();
-    let mut buffer = vec![0; 256 * 1024];
-    loop {
-        let read = blob.reader.read(&mut buffer).await;
-        match read.map_err(|cause| VaultError::Unavailable { attempt: "read a source", cause })? {
-            0 => break,
-            count => writer.write(&buffer[..count]).await?,
-        }
-    }
-    let spooled = writer.finish().await?;
-    Ok((spooled.digest == *digest).then_some(spooled))
-}

@@ -16,13 +16,13 @@ use async_trait::async_trait;
 use model::Digest;
 use object_store::path::Path;
 use sha2::{Digest as _, Sha256};
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::io::AsyncReadExt as _;
 
 use super::bucket::{Bucket, Condition, Outcome};
 use super::settings::Settings;
 use super::{modified_at, reading::ObjectReader};
 use crate::tree::{Glance, Place, Publication, Replaced, Tree, is_backup};
-use crate::{BlobReader, Result, Spool, SpoolWriter, Spooled, VaultError, read_verified};
+use crate::{BlobReader, Result, Spool, Spooled, VaultError, read_verified};
 
 /// Other programs may replace the file while we do; after so many times we leave it for later.
 const ATTEMPTS: usize = 8;
@@ -107,18 +107,8 @@ impl S3Tree {
     async fn standing(&self, key: &Path) -> io::Result<Option<Standing>> {
         let Some((meta, reader)) = self.bucket.get(key, None).await? else { return Ok(None) };
         let e_tag = meta.e_tag.ok_or_else(|| io::Error::other("the store gives no entity tags"))?;
-        Ok(Some(Standing { e_tag, content: self.take_in(reader).await? }))
-    }
-
-    async fn take_in(&self, mut reader: impl AsyncRead + Unpin) -> io::Result<Spooled> {
-        let mut writer: SpoolWriter = self.spool.begin();
-        let mut buffer = vec![0; 64 * 1024];
-        loop {
-            match reader.read(&mut buffer).await? {
-                0 => return writer.finish().await.map_err(io::Error::other),
-                count => writer.write(&buffer[..count]).await.map_err(io::Error::other)?,
-            }
-        }
+        let content = self.spool.take_in(reader, "read what is published").await.map_err(io::Error::other)?;
+        Ok(Some(Standing { e_tag, content }))
     }
 
     /// Keeps what stands under the name under the first backup name that is free.
@@ -171,8 +161,8 @@ impl S3Tree {
 #[async_trait]
 impl Tree for S3Tree {
     async fn publish(&self, publication: &Publication, content: BlobReader) -> Result<Option<Replaced>> {
-        let content = self.take_in(Box::pin(read_verified(content.reader, publication.digest))).await;
-        let content = content.map_err(VaultError::unavailable("read what is to be published"))?;
+        let content = read_verified(content.reader, publication.digest);
+        let content = self.spool.take_in(content, "read what is to be published").await?;
         steps::reached("publish.written");
         let done = self.replace(publication, &content).await;
         done.map_err(VaultError::unavailable("publish a file in the S3 store"))
