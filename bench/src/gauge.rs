@@ -15,6 +15,13 @@ pub(crate) fn cpu_s(process: u32) -> f64 {
     words.skip(11).take(2).filter_map(|word| word.parse::<f64>().ok()).sum::<f64>() * TICK_S
 }
 
+/// Processor time of a process and of those it started that have ended, in seconds.
+pub(crate) fn family_cpu_s(process: u32) -> f64 {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let words = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    words.skip(11).take(4).filter_map(|word| word.parse::<f64>().ok()).sum::<f64>() * TICK_S
+}
+
 /// Processor time of all processes that we started and that have ended, in seconds.
 pub(crate) fn children_cpu_s() -> f64 {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();

@@ -10,6 +10,7 @@
 )]
 
 mod check;
+mod cluster;
 mod console;
 mod gauge;
 mod lanes;
@@ -18,6 +19,7 @@ mod report;
 mod saves;
 mod seed1;
 mod sessions;
+mod sizes;
 mod stage;
 mod submission;
 mod vaults;
@@ -30,12 +32,15 @@ const USAGE: &str = "\
 Usage: bench NAME [--json] [OPTIONS]
 
   check  the check of Office files, beside bare inflating and what unzip, xmllint and Python do (2 minutes)
+  cluster  saves and submissions with 1, 2 and 4 instances on one PostgreSQL, beside pgbench and the embedded engine
+         (5 minutes; needs PostgreSQL, redis-server, and root)
   console  every page on a ledger with 100,000 documents and 1,000,000 record versions (5 minutes)
   lanes  tasks in order per key, beside plain tokio and a thread per key in Java (5 minutes)
   published  a published name that is watched while it is replaced by 10,000 saves over SFTP (10 minutes; needs sshd, and root)
   saves  durable saves through the service, beside a reference that only flushes, hashes and inflates (10 minutes)
   seed1  the three scenarios of seed 1 through the running service (seconds)
   sessions  saves while thousands of sessions are held, beside the same saves with one (12 minutes)
+  sizes  a simulation of companies on 1 to 16 PostgreSQL clusters, from measured times (seconds)
   submission  workbooks become records, beside a bare parse and the same job in Python (10 minutes)
   vaults [s3|sftp]  blobs into an SFTP server, beside OpenSSH's own sftp, and into an S3 server, beside the bare client
                     library (5 minutes; needs sshd, and root)
@@ -51,11 +56,19 @@ Usage: bench NAME [--json] [OPTIONS]
   --saves N        saves, each of which replaces the published file (10000)
   --server PATH    the server to watch, instead of a release build
 
+  of cluster:
+  --ledger-only    the commit of a save alone, without instances
+  --server PATH    the server to measure, instead of a release build
+
   of sessions:
   --sessions N     sessions held, each of a document of its own (2000)
   --seconds S      for how long (600)
   --saves-per-s R  saves begun per second meanwhile (20)
   --server PATH    the server to measure, instead of a release build
+
+  of sizes:
+  --save-ms MS     processor time of PostgreSQL for one save, as `cluster` measures it
+  --cores N        cores of each PostgreSQL (8)
 
   of submission:
   --small          15,000 rows only
@@ -63,7 +76,7 @@ Usage: bench NAME [--json] [OPTIONS]
   --server PATH    the server to measure, instead of a release build
 
 sessions ends with exit code 1 if anything failed or the 99th percentile of a save is more than 3 times the quiet one;
-console, published, submission and vaults, if they miss what is promised for them.
+cluster, console, published, submission and vaults, if they miss what is promised for them.
 
 Measure when nothing else runs.";
 
@@ -77,6 +90,9 @@ fn main() -> Result<ExitCode> {
     }
     let report = match arguments.as_slice() {
         ["check"] => check::run()?,
+        ["cluster", options @ ..] if let Some(options) = cluster::Options::parse(options) => {
+            cluster::run(&options)?
+        }
         ["console", options @ ..] if let Some(options) = console::Options::parse(options) => {
             console::run(&options)?
         }
@@ -89,6 +105,7 @@ fn main() -> Result<ExitCode> {
         ["sessions", options @ ..] if let Some(options) = sessions::Options::parse(options) => {
             sessions::run(options)?
         }
+        ["sizes", options @ ..] if let Some(options) = sizes::Options::parse(options) => sizes::run(options),
         ["submission", options @ ..] if let Some(options) = submission::Options::parse(options) => {
             submission::run(&options)?
         }

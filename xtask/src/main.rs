@@ -25,7 +25,7 @@ struct Arguments {
 enum Command {
     /// Install what the tests need, then run every check and test. This is what CI runs.
     Test(test::Arguments),
-    /// Measure, peers beside us: `cargo xtask bench check|console|lanes|published|saves|seed1|sessions|submission|vaults [--json]`.
+    /// Measure, peers beside us: `cargo xtask bench check|cluster|console|lanes|published|saves|seed1|sessions|sizes|submission|vaults [--json]`.
     #[command(disable_help_flag = true)]
     Bench {
         /// Given on to the bench program; `--help` shows its own help.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 pub(crate) use callbacks::{Callback, Wire};
 pub(crate) use document_server::DocumentServer;
 pub(crate) use documents::Template;
-pub(crate) use service::{SECRET, Service};
+pub(crate) use service::{SECRET, Service, build, free_address, target_folder};
 
 /// The running server and what it talks to.
 pub(crate) struct Stage {
@@ -49,9 +49,14 @@ impl Stage {
 
     /// Brings a document in and opens it; returns its editor key.
     pub(crate) async fn open_document(&self, id: &str, template: &Template) -> Result<String> {
-        self.service.upload(id, template.copy(u64::MAX)).await?;
-        let path = format!("/api/v1/documents/{id}/editor-config");
-        let view = self.service.post(&path, "bench", &json!({ "mode": "edit" })).await?;
-        Ok(view["key"].as_str().context("no key")?.to_owned())
+        open_document(&self.service, id, template).await
     }
+}
+
+/// Brings a document in and opens it; returns its editor key.
+pub(crate) async fn open_document(service: &Service, id: &str, template: &Template) -> Result<String> {
+    service.upload(id, template.copy(u64::MAX)).await?;
+    let path = format!("/api/v1/documents/{id}/editor-config");
+    let view = service.post(&path, "bench", &json!({ "mode": "edit" })).await?;
+    Ok(view["key"].as_str().context("no key")?.to_owned())
 }

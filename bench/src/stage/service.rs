@@ -37,13 +37,27 @@ impl Service {
         program: Option<&Path>,
         settings: &[(&str, String)],
     ) -> Result<Self> {
+        let service = Self::start_bare(document_server_url, program, settings).await?;
+        service.furnish().await?;
+        Ok(service)
+    }
+
+    /// The same, with nothing in it.
+    pub(crate) async fn start_bare(
+        document_server_url: &str,
+        program: Option<&Path>,
+        settings: &[(&str, String)],
+    ) -> Result<Self> {
         // Beside the build results: `/tmp` may be memory, and memory flushes for free.
         let folder = tempfile::tempdir_in(target_folder()?)?;
-        let service = Self::start_on(folder, document_server_url, program, settings).await?;
-        service.post("/api/v1/companies", "bench", &json!({ "id": "bench", "name": "Bench" })).await?;
+        Self::start_on(folder, document_server_url, program, settings).await
+    }
+
+    /// Puts a company and a project in.
+    pub(crate) async fn furnish(&self) -> Result<()> {
+        self.post("/api/v1/companies", "bench", &json!({ "id": "bench", "name": "Bench" })).await?;
         let project = json!({ "id": "saves", "name": "Saves" });
-        service.post("/api/v1/companies/bench/projects", "bench", &project).await?;
-        Ok(service)
+        self.post("/api/v1/companies/bench/projects", "bench", &project).await.map(drop)
     }
 
     /// Starts it on a folder whose `data` may have something in it already.
@@ -146,7 +160,7 @@ fn api_token(user: &str) -> Result<String> {
 }
 
 /// Builds the server as users run it; returns the binary.
-fn build() -> Result<PathBuf> {
+pub(crate) fn build() -> Result<PathBuf> {
     let output = Command::new("cargo")
         .args(["build", "--release", "--package", "saveguard", "--message-format=json"])
         .stderr(Stdio::inherit())
@@ -160,12 +174,13 @@ fn build() -> Result<PathBuf> {
     binary.context("the server could not be built")
 }
 
-fn target_folder() -> Result<PathBuf> {
+/// Where build results are, and so what benches write.
+pub(crate) fn target_folder() -> Result<PathBuf> {
     let program = std::env::current_exe()?;
     Ok(program.parent().context("the bench lies in no folder")?.to_owned())
 }
 
-fn free_address() -> Result<SocketAddr> {
+pub(crate) fn free_address() -> Result<SocketAddr> {
     Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 

@@ -8,8 +8,8 @@
 
 mod beside;
 mod peers;
-mod scene;
-mod workbooks;
+pub(crate) mod scene;
+pub(crate) mod workbooks;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

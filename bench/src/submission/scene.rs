@@ -22,7 +22,7 @@ const REST_CPU_S: f64 = 0.02;
 
 /// What something took.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Used {
+pub(crate) struct Used {
     pub(super) seconds: f64,
     pub(super) cpu_s: f64,
 }
@@ -36,32 +36,32 @@ impl Used {
 /// A preview and a submission, and how often the log told how far it was: when it was asked, and by its events. The latter are
 /// followed for long ones only.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Done {
-    pub(super) preview: Used,
-    pub(super) submit: Used,
-    pub(super) reports: Reports,
+pub(crate) struct Done {
+    pub(crate) preview: Used,
+    pub(crate) submit: Used,
+    pub(crate) reports: Reports,
 }
 
 /// How often a log told how far it was.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Reports {
+pub(crate) struct Reports {
     pub(super) answers: usize,
     pub(super) events: usize,
 }
 
 /// Adds the template of the bench.
-pub(super) async fn add_template(service: &Service) -> Result<()> {
+pub(crate) async fn add_template(service: &Service) -> Result<()> {
     service.post_bytes("/api/v1/templates", Bytes::from(workbooks::template())).await.map(drop)
 }
 
 /// A registration of an organisation.
-pub(super) struct Scene<'a> {
+pub(crate) struct Scene<'a> {
     service: &'a Service,
     path: String,
 }
 
 impl<'a> Scene<'a> {
-    pub(super) async fn begin(service: &'a Service, name: &str) -> Result<Self> {
+    pub(crate) async fn begin(service: &'a Service, name: &str) -> Result<Self> {
         service.put(&format!("/api/v1/organisations/{name}"), &json!({})).await?;
         let path = format!("/api/v1/organisations/{name}/registrations/r1");
         service.put(&path, &json!({ "number": "R-1", "template": "bench" })).await?;
@@ -69,7 +69,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Uploads a workbook, waits for its preview, confirms it and waits until it is done.
-    pub(super) async fn submit(&self, workbook: &Path, (rows, changes): (u32, u32)) -> Result<Done> {
+    pub(crate) async fn submit(&self, workbook: &Path, (rows, changes): (u32, u32)) -> Result<Done> {
         let bytes = Bytes::from(std::fs::read(workbook)?);
         let mut reports = Reports::default();
         let began = self.begin_gauge();

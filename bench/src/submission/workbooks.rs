@@ -77,7 +77,7 @@ pub(super) fn template() -> String {
 }
 
 /// Writes a workbook.
-pub(super) fn write(file: &Path, rows: u32, edition: u32) -> Result<()> {
+pub(crate) fn write(file: &Path, rows: u32, edition: u32) -> Result<()> {
     let mut zip = ZipWriter::new(BufWriter::new(File::create(file)?));
     let options = SimpleFileOptions::default().large_file(true);
     for (name, body) in FRAME {

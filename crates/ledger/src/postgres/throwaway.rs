@@ -5,7 +5,7 @@
 //! own, copied from one that is migrated already.
 //!
 //! Guarantees: nothing is left behind. A small watcher waits for the end of the run, however it comes, then stops the server
-//! and removes its folder. Does not do: durability; [`Server::durable`] is for tests that pull the plug. [`Server::alone`] is for
+//! and removes its folder. Does not do: durability; [`Server::durable`] is for tests that pull the plug, [`Server::durable_in`] for benches. [`Server::alone`] is for
 //! those that kill the server and not the machine.
 
 use std::fs::File;
@@ -86,6 +86,22 @@ impl Server {
         let (run, number) = (std::process::id(), DATABASES.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(format!("saveguard-postgres-{run}-{number}"));
         Self::start(folder, run, "-c fsync=off").await
+    }
+
+    /// As [`Self::durable`], in a folder below another, which everybody may walk through: for measuring on a real disk.
+    pub async fn durable_in(parent: &Path) -> Result<Self> {
+        let (run, number) = (std::process::id(), DATABASES.fetch_add(1, Ordering::Relaxed));
+        Self::start(parent.join(format!("postgres-{run}-{number}")), run, "-c fsync=on").await
+    }
+
+    /// What the server says of itself.
+    pub fn log(&self) -> PathBuf {
+        self.folder.join("server.log")
+    }
+
+    /// A program that came with the server, such as `psql`.
+    pub fn program(name: &str) -> Result<PathBuf> {
+        binary(name)
     }
 
     /// Where it listens on the loopback.

@@ -14,7 +14,7 @@ use model::saves::SomeoneWaits;
 use tokio::sync::watch;
 
 /// What a job came to; nothing yet if there was trouble that passes.
-pub type JobOutcome = Option<Outcome>;
+pub(super) type JobOutcome = Option<Outcome>;
 
 /// An answer, and whose commit made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +155,10 @@ mod tests {
 
         assert_eq!((first, second), (Joined::New, Joined::Running));
         for mut waiter in [waiter.unwrap(), other.unwrap()] {
-            assert_eq!(waiter.wait(Duration::from_secs(1)).await, Some(Some(Outcome::Committed(Answer::Saved))));
+            assert_eq!(
+                waiter.wait(Duration::from_secs(1)).await,
+                Some(Some(Outcome::Committed(Answer::Saved)))
+            );
         }
         assert_eq!(jobs.count(), 0);
     }

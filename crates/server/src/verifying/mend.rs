@@ -70,4 +70,3 @@ async fn put_again(app: &App, source: &dyn Vault, spooled: &Spooled) -> Result<(
     }
     Ok(())
 }
-
