@@ -28,6 +28,7 @@ use crate::clock::{Clock, Random};
 use crate::config::Config;
 use crate::editors::testing::{FakeEditor, FaultyEditor};
 use crate::opening::{Upload, configure, upload};
+use crate::progress::Progress;
 use crate::saving::{Reply, accept};
 
 /// A time all tests share.
@@ -241,6 +242,14 @@ pub(crate) async fn idle(app: &App) {
     {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+}
+
+/// Work of which nobody is told how far it is.
+pub(crate) struct Quietly;
+
+impl Progress for Quietly {
+    fn begin(&self, _part: &'static str, _count: u64) {}
+    fn advance(&self) {}
 }
 
 /// A disk of 100 GiB with as much room as told.

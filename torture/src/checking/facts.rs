@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use understudy::journal::{Entry, Journal, Note, Whereabouts};
 use understudy::machine::{Answer, ChangeId, Verdict, status};
 
+use crate::world::ANSWER_ZERO_WITHIN;
+
 /// Why the server deletes changes that it could not deliver.
 const MOVED: &str = "moved to the forgotten copy";
 /// Why it deletes those that it has delivered.
@@ -205,8 +207,8 @@ impl Facts {
         self.produced.get(delivery.path.as_deref()?)
     }
 
-    /// Whether a final save of this key was damaged and refused, or its connection was closed because somebody was seen to
-    /// come in while it was stored: then the session goes on from its own base.
+    /// Whether a final save of this key was damaged and refused, or its connection was closed because the answer was late or
+    /// somebody was seen to come in while it was stored: then the session goes on from its own base.
     pub(crate) fn goes_on(&self, key: &str) -> bool {
         let of_key = || self.deliveries.values().filter(|sent| sent.key == key);
         let somebody_came = |from_ms: u64, until_ms: u64| {
@@ -218,7 +220,10 @@ impl Facts {
         };
         of_key().filter(|sent| sent.status == status::MUST_SAVE).any(|sent| match &sent.answered {
             Some((.., Verdict::Refused)) => true,
-            Some((at_ms, Answer::Lost { why }, _)) if why == "closed" => somebody_came(sent.sent_ms, *at_ms),
+            Some((at_ms, Answer::Lost { why }, _)) if why == "closed" => {
+                let is_late = u128::from(at_ms - sent.sent_ms) >= ANSWER_ZERO_WITHIN.as_millis();
+                is_late || somebody_came(sent.sent_ms, *at_ms)
+            }
             _ => false,
         })
     }

@@ -41,6 +41,8 @@ pub(crate) const API_SECRET: &str = "the secret of the application that calls th
 
 /// A callback is answered within this time, whatever happens.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// A 0 that would come later is not given. Shorter, so that late answers happen at all: see `load::scenes::revival`.
+pub(crate) const ANSWER_ZERO_WITHIN: Duration = Duration::from_secs(1);
 
 /// What a round is made of.
 #[derive(Debug, Clone)]
@@ -243,6 +245,7 @@ fn settings_of_the_service(data: &Path, url: &str, editor_url: &str) -> Vec<(Str
     let listen = url.trim_start_matches("http://");
     let life = editor::LINK_LIFE_SECONDS.to_string();
     let answer = ANSWER_WITHIN.as_secs().to_string();
+    let answer_zero = ANSWER_ZERO_WITHIN.as_secs().to_string();
     let settings = [
         ("SERVER_LISTEN", listen),
         ("SERVER_PUBLIC_URL", url),
@@ -254,9 +257,8 @@ fn settings_of_the_service(data: &Path, url: &str, editor_url: &str) -> Vec<(Str
         ("DOCUMENT_SERVER_COMMAND_SECONDS", "3"),
         ("API_SECRET", API_SECRET),
         ("OPENING_WAIT_SECONDS", "4"),
-        // Longer than a 0 may wait, so that late answers happen at all: see `load::scenes::revival`.
         ("SAVING_ANSWER_SECONDS", &answer),
-        ("SAVING_ANSWER_ZERO_SECONDS", "1"),
+        ("SAVING_ANSWER_ZERO_SECONDS", &answer_zero),
         ("SAVING_PASS_AFTER_MS", "300"),
         ("SAVING_FETCH_SPREAD_MS", "120"),
         ("SAVING_FETCH_SECONDS", "4"),

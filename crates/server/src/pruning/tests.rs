@@ -17,8 +17,8 @@ use super::{Pruned, Reach, prune};
 use crate::app::App;
 use crate::changing::delete;
 use crate::recovering::round;
-use crate::testing::{Workbench, author, deliver, docx, idle, place};
-use crate::verifying::{Progress, ReadData, verify};
+use crate::testing::{Quietly, Workbench, author, deliver, docx, idle, place};
+use crate::verifying::{ReadData, verify};
 
 const DAY: i64 = 24 * 3600;
 
@@ -59,13 +59,6 @@ async fn bench_with(versions: &[&str]) -> Workbench {
     bench.clock.pass(2 * DAY);
     bench.retention = little();
     bench
-}
-
-struct Quietly;
-
-impl Progress for Quietly {
-    fn begin(&self, _part: &'static str, _count: u64) {}
-    fn advance(&self) {}
 }
 
 async fn expect_clean(app: &Arc<App>) {

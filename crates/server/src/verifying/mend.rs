@@ -10,7 +10,7 @@ use ledger::trail::BlobRecord;
 use model::Digest;
 use vault::{Sidecar, Spooled, Vault, VaultError, find, read_whole};
 
-use super::walk::{Condition, condition_of, reads_back};
+use super::walk::{Condition, condition_of, read_back};
 use super::{Progress, ReadData, VerifyError};
 use crate::app::App;
 
@@ -52,7 +52,7 @@ async fn mend_one(
             Condition::Missing => put_again(app, source.as_ref(), &spooled).await?,
             _ => app.vault.mend(&spooled).await?,
         }
-        if !reads_back(app, &blob.digest).await? {
+        if !read_back(app, &blob.digest).await? {
             return Err(VaultError::Damaged { digest: blob.digest }.into());
         }
         tracing::info!(digest = %blob.digest, source = source.kind(), "a blob was mended");

@@ -79,6 +79,10 @@ async fn check_blobs(
                     report.bytes_read += blob.size_bytes;
                     report.found("blob-whole", format!("blob {digest} is damaged"), Mendable::No);
                 }
+                Condition::Unreadable(cause) => {
+                    let what = format!("blob {digest} cannot be read: {}", report_of(&cause));
+                    report.found("blob-whole", what, Mendable::No);
+                }
             }
             progress.advance();
         }
@@ -87,7 +91,7 @@ async fn check_blobs(
 }
 
 /// What a blob is like in the vault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Condition {
     /// There or not: whoever removes it goes on where it was cut short.
     Going,
@@ -98,6 +102,8 @@ pub(super) enum Condition {
     Missing,
     OtherLength(u64),
     Damaged,
+    /// The store has it and does not give it: a bad sector, for one. Others it gives.
+    Unreadable(VaultError),
 }
 
 pub(super) async fn condition_of(
@@ -112,8 +118,15 @@ pub(super) async fn condition_of(
         None => Condition::Missing,
         Some(size_bytes) if size_bytes != blob.size_bytes => Condition::OtherLength(size_bytes),
         Some(_) if read_data == ReadData::No => Condition::There,
-        Some(_) if reads_back(app, &blob.digest).await? => Condition::Whole,
-        Some(_) => Condition::Damaged,
+        Some(_) => match read_back(app, &blob.digest).await {
+            Ok(true) => Condition::Whole,
+            Ok(false) => Condition::Damaged,
+            Err(cause) => {
+                // A store that is away is no finding about a blob.
+                app.vault.list(None, 1).await?;
+                Condition::Unreadable(cause)
+            }
+        },
     })
 }
 
@@ -127,7 +140,8 @@ async fn note(app: &App, digests: Vec<Digest>) {
     }
 }
 
-pub(super) async fn reads_back(app: &App, digest: &Digest) -> Result<bool, VerifyError> {
+/// Reads a blob; whether it is what its name says.
+pub(super) async fn read_back(app: &App, digest: &Digest) -> Result<bool, VaultError> {
     let blob = app.vault.open(digest, None).await?;
     let mut reader = std::pin::pin!(read_verified(blob.reader, *digest));
     let mut buffer = vec![0; 256 * 1024];
@@ -136,7 +150,7 @@ pub(super) async fn reads_back(app: &App, digest: &Digest) -> Result<bool, Verif
             Ok(0) => return Ok(true),
             Ok(_) => {}
             Err(cause) if cause.kind() == std::io::ErrorKind::InvalidData => return Ok(false),
-            Err(cause) => return Err(VaultError::Unavailable { attempt: "read a blob", cause }.into()),
+            Err(cause) => return Err(VaultError::Unavailable { attempt: "read a blob", cause }),
         }
     }
 }
@@ -195,5 +209,43 @@ pub(super) fn place_of(document: &Document) -> Place {
         project: document.project.clone(),
         document: document.id.clone(),
         name: document.name.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use steps::{Aftermath, Faults, Moment};
+
+    use super::*;
+    use crate::recovering;
+    use crate::testing::{Quietly, Workbench, docx, idle};
+
+    #[tokio::test]
+    async fn a_blob_that_cannot_be_read_is_found_and_the_rest_is_looked_at_and_any_other_trouble_is_told() {
+        let bench = Workbench::new().await;
+        let app = bench.process();
+        bench.bring(&app, "2", docx("another")).await;
+        recovering::round(&app).await;
+        idle(&app).await;
+        let quiet = Arc::new(Faults::none());
+        assert!(verify(&bench.process_with(&quiet), ReadData::Yes, &Quietly).await.unwrap().is_clean());
+
+        for (at, call) in quiet.calls().into_iter().enumerate() {
+            let faults = Arc::new(Faults::at_call(at + 1, Moment::Before, Aftermath::GoesOn));
+            let outcome = verify(&bench.process_with(&faults), ReadData::Yes, &Quietly).await;
+
+            match (call, outcome) {
+                ("vault.open", Ok(report)) => {
+                    let told: Vec<&str> = report.findings.iter().map(|found| found.what.as_str()).collect();
+                    assert!(told.len() == 1 && told[0].contains("cannot be read"), "{told:?}");
+                    assert_eq!((report.blobs, report.documents), (2, 2));
+                }
+                ("ledger.note_read_back", Ok(report)) => assert!(report.is_clean()),
+                (_, Err(_)) => {}
+                (call, Ok(report)) => panic!("{call} failed and nobody was told: {report:?}"),
+            }
+        }
     }
 }
