@@ -15,7 +15,7 @@ use ledger::staging::{Duplicate, ProblemChunk, ProblemCount, UndoStaged};
 use model::submissions::{Problem, Severity, StagedRow};
 use serde_json::json;
 use sheets::{Assessment, Sink, SinkError};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::{Grounds, SubmissionError};
 use crate::app::App;
@@ -23,6 +23,8 @@ use crate::incoming::spool_blob;
 
 /// Chunks between the reader and the ledger.
 const CHUNKS_AHEAD: usize = 2;
+/// How far reading steps back behind everything else, of 19.
+const NICENESS: i32 = 10;
 /// Chunks the ledger has at once: one is compared with the records while the other one is written.
 const CHUNKS_AT_ONCE: usize = 2;
 
@@ -64,13 +66,13 @@ pub(super) async fn read(
     let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
     let today = app.now().to_zoned(TimeZone::UTC).date();
     let (template, facts) = (grounds.template.clone(), grounds.facts.clone());
-    let reading = tokio::task::spawn_blocking(move || {
+    let reading = in_background(move || {
         let mut workbook = spooled.reader()?;
         let mut chunks = Chunks { sender, rows: Vec::with_capacity(CHUNK_MAX) };
         let assessment = sheets::assess(&template, (&facts, today), &mut workbook, &mut chunks)?;
         chunks.send().map_err(sheets::Unreadable::from)?;
         Ok::<_, SubmissionError>(assessment)
-    });
+    })?;
     let chunks = stream::unfold(receiver, |mut receiver| async move {
         let rows = receiver.recv().await?;
         Some((rows, receiver))
@@ -84,6 +86,22 @@ pub(super) async fn read(
     }
     let assessment = reading.await.map_err(|_| SubmissionError::Interrupted)??;
     Ok(told(assessment, &duplicates, grounds.template.limits.problems))
+}
+
+/// Has long work done by a thread of its own, for which nobody waits who only saves a document: it gets what is left of the processor.
+/// Begins at once.
+fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<oneshot::Receiver<T>, SubmissionError> {
+    let (sender, done) = oneshot::channel();
+    let begun = std::thread::Builder::new().name("workbook".to_owned()).spawn(move || {
+        // The thread alone, on Linux. Where it is refused, the work is done all the same.
+        let _ = rustix::process::setpriority_process(None, NICENESS);
+        // Whoever wanted it may be gone.
+        let _ = sender.send(work());
+    });
+    begun.map_err(|_| SubmissionError::Interrupted)?;
+    Ok(done)
 }
 
 /// Collects rows into chunks and hands them over.
