@@ -79,14 +79,20 @@ async fn of_chain(step: &Step, chain: &str, page: &ActsPage) -> Result<Vec<(Entr
     all(&rows, entry)
 }
 
-/// Time is a range of the index, so that a day costs a day and not the years before it.
+/// Time is a range of an index, so that a day costs a day and not the years before it; there is one for whatever is asked for.
 async fn of_company(step: &Step, company: &CompanyId, page: &ActsPage) -> Result<Vec<(Entry, Digest)>> {
     let (beyond, within, order) = match page.order {
         ActsOrder::OldestFirst => (">", "<", "ASC"),
         ActsOrder::NewestFirst => ("<", ">=", "DESC"),
     };
+    let actor = if page.actor.is_some() {
+        "left(actor, 100) = left($2, 100) AND actor = $2"
+    } else {
+        "$2::text IS NULL"
+    };
+    let action = if page.action.is_some() { "action = $3" } else { "$3::text IS NULL" };
     let query = format!(
-        "SELECT {COLUMNS} WHERE company = $1 AND ($2::text IS NULL OR actor = $2) AND ($3::text IS NULL OR action = $3)
+        "SELECT {COLUMNS} WHERE company = $1 AND {actor} AND {action}
          AND (at_ms, chain, sequence) {beyond} ($4, $5, $6) AND at_ms {within} $7
          ORDER BY at_ms {order}, chain {order}, sequence {order} LIMIT $8"
     );
