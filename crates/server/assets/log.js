@@ -130,6 +130,12 @@ const problemRow = (problem) => el("li", { class: "problem" },
   " ", problem.row_id ? tag(t("log.row", { id: problem.row_id })) : null,
   el("p", {}, problem.sentence, problem.value ? [" ", el("code", {}, problem.value)] : null));
 
+/** Codes are the template's own: `TONNES_MISSING` reads as `Tonnes missing`. */
+const readable = (code) => {
+  const words = code.replaceAll("_", " ").toLowerCase();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+};
+
 const showProblems = async () => {
   const section = document.getElementById("problems");
   const first = await get(`${api}/problems?limit=500`);
@@ -139,7 +145,7 @@ const showProblems = async () => {
     const of = first.problems.filter((problem) => problem.code === group.code && problem.severity === group.severity);
     return el("details", { class: "group", open: first.counts.length <= 4 },
       el("summary", {}, tag(word("severity", group.severity), group.severity === "warning" ? "warn" : "bad"), " ",
-        el("strong", {}, word("problem", group.code)), ` (${count(group.count)})`),
+        el("strong", { title: group.code }, readable(group.code)), ` (${count(group.count)})`),
       el("ul", { class: "problems" }, of.map(problemRow)),
       of.length < group.count ? el("p", { class: "quiet" }, t("log.not-all", { shown: count(of.length), all: count(group.count) })) : null);
   });

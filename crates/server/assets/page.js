@@ -50,9 +50,11 @@ const shortened = (value) => {
 /** What an entry of the audit trail did: in words, with its own name below. */
 export const act = (name) => [word("act", name), el("div", { class: "quiet" }, el("code", {}, name))];
 
-/** The particulars of an entry, one by one; what is long is whole in its title. */
+const saysNothing = (value) => value === null || value === "" || (typeof value === "object" && Object.keys(value).length === 0);
+
+/** The particulars of an entry that say something, one by one; what is long is whole in its title. */
 export const particulars = (details) => (details === null || typeof details !== "object" ? shortened(details)
-  : el("ul", { class: "particulars" }, Object.entries(details).map(([name, value]) =>
+  : el("ul", { class: "particulars" }, Object.entries(details).filter(([, value]) => !saysNothing(value)).map(([name, value]) =>
     el("li", { title: typeof value === "string" ? value : JSON.stringify(value) }, el("span", { class: "quiet" }, name), " ", shortened(value)))));
 
 /** A table: columns are `[words, class]`, rows are lists of cells; on phones each cell says what it is. */

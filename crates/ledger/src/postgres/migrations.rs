@@ -30,7 +30,7 @@ const MIGRATIONS: &[(&str, &str)] = migrations![
     "0011_scopes",
     "0012_submissions",
     "0013_console",
-    "0014_audit_search",
+    "0014_finding",
 ];
 
 /// The lock of whoever migrates: the letters SGMG.

@@ -22,7 +22,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0011_scopes", include_str!("../../migrations/sqlite/0011_scopes.sql")),
     ("0012_submissions", include_str!("../../migrations/sqlite/0012_submissions.sql")),
     ("0013_console", include_str!("../../migrations/sqlite/0013_console.sql")),
-    ("0014_audit_search", include_str!("../../migrations/sqlite/0014_audit_search.sql")),
+    ("0014_finding", include_str!("../../migrations/sqlite/0014_finding.sql")),
 ];
 
 pub(super) fn migrate(connection: &Connection) -> Result<()> {
