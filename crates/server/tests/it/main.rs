@@ -24,6 +24,7 @@ mod console_strangers;
 mod console_submissions;
 mod content;
 mod demo;
+mod deployment;
 mod draining;
 mod embedding;
 mod errors;

@@ -1,5 +1,4 @@
 //! The rules, held against this repository.
-#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
 use tidy::{Source, Tree, directions, documents, manifests, migrations, sources};
 

@@ -2,7 +2,6 @@
 //!
 //! Does not do: build the container or apply the manifests; there is no engine for either here. Look at values, or send a save through
 //! the example of nginx.
-#![allow(clippy::unwrap_used, reason = "tests stop at the first surprise")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
