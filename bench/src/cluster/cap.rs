@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 
 /// How often a slice is handed out. Shorter than the default of 100 ms, so that a save does not wait for long.
 const PERIOD_US: u32 = 50_000;
@@ -34,12 +34,11 @@ impl Cap {
                 return Self::make(root.join(&name), process, &limits);
             }
         }
-        for root in FIRST.map(Path::new).into_iter().filter(|root| root.join("cpu.cfs_quota_us").exists()) {
-            let limits =
-                [("cpu.cfs_period_us", PERIOD_US.to_string()), ("cpu.cfs_quota_us", quota_us.to_string())];
-            return Self::make(root.join(&name), process, &limits);
-        }
-        bail!("no control group can limit the processor here: run it as root, on Linux")
+        let root = FIRST.map(Path::new).into_iter().find(|root| root.join("cpu.cfs_quota_us").exists());
+        let root = root.context("no control group can limit the processor here: run it as root, on Linux")?;
+        let limits =
+            [("cpu.cfs_period_us", PERIOD_US.to_string()), ("cpu.cfs_quota_us", quota_us.to_string())];
+        Self::make(root.join(&name), process, &limits)
     }
 
     fn make(folder: PathBuf, process: u32, limits: &[(&str, String)]) -> Result<Self> {

@@ -179,6 +179,9 @@ impl Findings {
     }
 }
 
+/// An instance, and the keys of the documents that it saves.
+type Role<'a> = (&'a Instance, Vec<String>);
+
 /// Instances with and without Redis on one PostgreSQL and one folder, and one by itself.
 struct Cluster {
     with_redis: Vec<Instance>,
@@ -229,7 +232,7 @@ impl Cluster {
         }
         let embedded = [(&self.embedded, driver.open(self.embedded.service(), "embedded").await?)];
         let caps = self.capped()?;
-        let casts: [(&str, &[(&Instance, Vec<String>)]); 5] = [
+        let casts: [(&str, &[Role<'_>]); 5] = [
             ("1 instance", &with_redis[..1]),
             ("2 instances", &with_redis[..2]),
             ("4 instances", &with_redis),

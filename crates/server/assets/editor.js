@@ -10,6 +10,10 @@ let head = null;
 let isTyped = false;
 let isHeld = false;
 let isOpen = false;
+// What others type is with them or with the Document Server, and nobody here can tell how much of it.
+let areOthersInside = false;
+// The same person in another tab is no other person; tabs tell each other.
+const tabs = new BroadcastChannel(`saveguard-${id}`);
 
 const say = (state, words) => {
   line.dataset.state = state;
@@ -21,7 +25,7 @@ const show = () => {
   const saved = head ? t("editor.saved", { ago: ago(head.changed_at), version: head.version }) : "";
   if (isTyped) say("unsaved", [t("editor.unsaved"), saved].filter(Boolean).join(" · "));
   else if (isHeld) say("held", [t("editor.held"), saved].filter(Boolean).join(" · "));
-  else if (head) say("saved", saved);
+  else if (head) say("saved", [saved, areOthersInside ? t("editor.others") : ""].filter(Boolean).join(" · "));
   else say("saved", mode === "view" ? t("editor.reading") : t("editor.open"));
 };
 
@@ -42,6 +46,8 @@ const away = (error) => {
 const people = (sessions) => {
   const names = [...new Set(sessions.flatMap((session) => session.people.map((person) => person.name)))];
   document.getElementById("people").replaceChildren(...names.map((name) => el("span", { class: "tag live" }, name)));
+  areOthersInside = names.length > 1;
+  show();
 };
 
 const open = () => {
@@ -57,7 +63,10 @@ const open = () => {
       ready: () => { isOpen = true; show(); },
       change: (isDirty) => {
         isTyped = isDirty;
-        if (isDirty) isHeld = true;
+        if (isDirty) {
+          isHeld = true;
+          tabs.postMessage("typed");
+        }
         show();
       },
       version: (version) => {
@@ -84,5 +93,6 @@ const open = () => {
   });
 };
 
+tabs.onmessage = () => { isHeld = true; show(); };
 open();
 setInterval(show, 1000);

@@ -66,6 +66,8 @@ async fn two_tabs_see_each_others_words_and_ctrl_c_saves_what_is_open() {
     browser.client.switch_to_window(first).await.unwrap();
     browser.client.enter_frame(0).await.unwrap();
     browser.read("#us-main", "Words from the second tab.").await;
+    browser.leave_editor().await;
+    browser.read("#status", "not yet in the vault").await;
     browser.picture("two-tabs").await;
     // Nobody closes a tab: the demo itself lets them save.
     demo.end();
