@@ -34,6 +34,8 @@ pub(crate) struct EditorState {
     damaged_transfers: u32,
     /// What the server says of a key once a file was fetched.
     said_on_fetch: Option<(EditorKey, ServerKnowledge)>,
+    /// A file that is put aside as soon as somebody has looked for it.
+    forgotten_after_look: Option<(EditorKey, Bytes)>,
     /// Where transfers wait for each other.
     meeting: Option<Arc<tokio::sync::Barrier>>,
 }
@@ -62,6 +64,11 @@ impl FakeEditor {
     /// A final save could not be delivered.
     pub(crate) fn put_forgotten(&self, key: &EditorKey, bytes: Bytes) {
         self.state.lock().unwrap().forgotten.insert(key.to_string(), bytes);
+    }
+
+    /// A final save cannot be delivered, and ends right after somebody has looked whether it did.
+    pub(crate) fn put_forgotten_after_look(&self, key: &EditorKey, bytes: Bytes) {
+        self.state.lock().unwrap().forgotten_after_look = Some((key.clone(), bytes));
     }
 
     /// The next transfers arrive damaged, although what the server has is whole.
@@ -133,8 +140,12 @@ impl DocumentServer for FakeEditor {
     }
 
     async fn forgotten_link(&self, key: &EditorKey) -> Result<Option<String>, CommandError> {
-        let state = self.state.lock().unwrap();
-        Ok(state.forgotten.contains_key(key.as_str()).then(|| format!("http://ds/forgotten/{key}.docx")))
+        let mut state = self.state.lock().unwrap();
+        let is_there = state.forgotten.contains_key(key.as_str());
+        if let Some((key, bytes)) = state.forgotten_after_look.take() {
+            state.forgotten.insert(key.to_string(), bytes);
+        }
+        Ok(is_there.then(|| format!("http://ds/forgotten/{key}.docx")))
     }
 
     async fn delete_forgotten(&self, key: &EditorKey) -> Result<(), CommandError> {

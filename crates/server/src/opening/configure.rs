@@ -114,6 +114,8 @@ async fn edit_key(
 ) -> Result<(EditorKey, Label), OpenError> {
     let deadline = Instant::now() + app.config.opening.wait;
     let mut knowledge = None;
+    // The key whose changes the server said to hold.
+    let mut held: Option<KeyRecord> = None;
     loop {
         // Before the question, so that a save that settles in between is heard.
         let mut listener = app.signals.listen();
@@ -127,9 +129,19 @@ async fn edit_key(
             at: app.now(),
         };
         match app.ledger.open_for_editing(&request).await? {
-            OpenGrant::Granted(grant) => return Ok(granted(document, grant)),
+            OpenGrant::Granted(grant) => match held.take().filter(|record| record.key == grant.key) {
+                // A save may have ended as its forgotten file since the server was asked, which takes its time.
+                Some(record) if matches!(forgotten_file(app, &record).await?, Forgotten::Waiting) => {
+                    app.signals.announce(Signal::FinishWanted(record.key)).await;
+                }
+                _ => return Ok(granted(document, grant)),
+            },
             OpenGrant::ServerAway => return Err(OpenError::ServerAway),
-            OpenGrant::AskServer(record) => knowledge = ask(app, *record).await?,
+            OpenGrant::AskServer(record) => {
+                knowledge = ask(app, &record).await?;
+                let says_held = |known: &Knowledge| known.server == ServerKnowledge::ChangesHeld;
+                held = (app.guards.collector && knowledge.as_ref().is_some_and(says_held)).then_some(*record);
+            }
             OpenGrant::Wait => {}
             OpenGrant::Finish(record) => app.signals.announce(Signal::FinishWanted(record.key)).await,
         }
@@ -151,14 +163,14 @@ fn granted(document: &DocumentId, grant: KeyGrant) -> (EditorKey, Label) {
 /// Asks about a key. Stranded changes beside a forgotten file, which has them, would count twice when the key is opened: the
 /// file is collected first, and then it is asked again. If they were made on that file, the key brings back both. `None`
 /// means that it is not time yet.
-async fn ask(app: &App, record: KeyRecord) -> Result<Option<Knowledge>, OpenError> {
+async fn ask(app: &App, record: &KeyRecord) -> Result<Option<Knowledge>, OpenError> {
     let asked_at = app.now();
     let mut server = app.editor.knowledge_of(&record.key).await;
     if server == ServerKnowledge::ChangesHeld && app.guards.collector {
-        match forgotten_file(app, &record).await? {
+        match forgotten_file(app, record).await? {
             Forgotten::None | Forgotten::BuiltOn => {}
             Forgotten::Waiting => {
-                app.signals.announce(Signal::FinishWanted(record.key)).await;
+                app.signals.announce(Signal::FinishWanted(record.key.clone())).await;
                 return Ok(None);
             }
             Forgotten::Damaged => {
@@ -170,7 +182,7 @@ async fn ask(app: &App, record: KeyRecord) -> Result<Option<Knowledge>, OpenErro
             }
         }
     }
-    Ok(Some(Knowledge { key: record.key, saves_received: record.saves_received, server, asked_at }))
+    Ok(Some(Knowledge { key: record.key.clone(), saves_received: record.saves_received, server, asked_at }))
 }
 
 /// The forgotten file of a key whose changes are held.

@@ -117,6 +117,30 @@ async fn a_session_that_was_forgotten_while_nobody_listened_is_collected_before_
     assert_eq!(opened, key, "which still brings back what the server holds");
 }
 
+#[tokio::test]
+async fn a_session_that_is_forgotten_while_somebody_is_being_let_in_is_collected_first() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    deliver(&app, &bench.callback(&key, 6, &docx("half way"))).await;
+    bench.editor.says(&key, ServerKnowledge::ChangesHeld);
+    bench.editor.put_forgotten_after_look(&key, docx("all of it"));
+    bench.clock.pass(11);
+
+    let refused = open(&bench, &app).await;
+    bench.clock.pass(31);
+    recovering::round(&app).await;
+    bench.clock.pass(11);
+    let opened = open(&bench, &app).await.unwrap();
+
+    assert!(
+        matches!(refused, Err(OpenError::BeingSaved)),
+        "opened on it, the changes would count twice: {refused:?}"
+    );
+    assert!(bench.editor.state.lock().unwrap().forgotten.is_empty());
+    assert_eq!(opened, key, "which still brings back what the server holds");
+}
+
 /// A session whose final save was built damaged: refused here, forgotten there, and the server holds its changes.
 async fn damaged_and_forgotten(bench: &Workbench, app: &Arc<App>) -> EditorKey {
     let key = bench.open(app).await;
