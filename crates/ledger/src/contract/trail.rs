@@ -161,6 +161,13 @@ pub async fn acts_are_found_by_document_person_time_and_kind(desk: &Desk) {
     assert_eq!(found(saves_of_two).await, [("two".to_owned(), 3)]);
     let nobody = ActsOf::Company(CompanyId::parse("other").unwrap());
     assert_eq!(found(page(nobody)).await, []);
+    for of in [ActsOf::Company(acme()), ActsOf::Document(documents[0].id.clone())] {
+        let words = ActsPage { actor: Some("\0".to_owned()), ..page(of.clone()) };
+        assert_eq!(found(words).await, [], "no such person");
+        let place = ActPlace { at: Timestamp::UNIX_EPOCH, chain: "\0".to_owned(), sequence: 0 };
+        let words = ActsPage { action: Some("\0".to_owned()), after: Some(place), ..page(of) };
+        assert_eq!(found(words).await, [], "no such kind");
+    }
 
     let uploads = documents[1].created_at;
     let before = found(ActsPage { until: Some(uploads), ..page(ActsOf::Company(acme())) }).await;

@@ -5,7 +5,7 @@ use model::trail::{Checker, Flaw, Verdict, chain_of, chain_of_organisation};
 use model::{CompanyId, Digest, DocumentId, Label};
 use tokio_postgres::Row;
 
-use super::rows::{self, CONTENT_COLUMNS, Stored, all, asked, get, get_optional, optional_ms};
+use super::rows::{self, CONTENT_COLUMNS, Stored, all, asked, get, get_optional, optional_ms, text};
 use super::step::Step;
 use crate::Result;
 use crate::adapting::acting::range_of;
@@ -74,8 +74,8 @@ async fn of_chain(step: &Step, chain: &str, page: &ActsPage) -> Result<Vec<(Entr
     let start = if page.order == ActsOrder::OldestFirst { 0 } else { i64::MAX };
     let after = page.after.as_ref().map_or(start, |after| asked(after.sequence));
     let limit = i64::from(page.limit);
-    let rows =
-        step.query(&query, &[&chain, &page.actor, &page.action, &since, &until, &after, &limit]).await?;
+    let (actor, action) = (page.actor.as_deref().map(text), page.action.as_deref().map(text));
+    let rows = step.query(&query, &[&chain, &actor, &action, &since, &until, &after, &limit]).await?;
     all(&rows, entry)
 }
 
@@ -97,10 +97,10 @@ async fn of_company(step: &Step, company: &CompanyId, page: &ActsPage) -> Result
          ORDER BY at_ms {order}, chain {order}, sequence {order} LIMIT $8"
     );
     let ((at, chain, sequence), edge) = range_of(page);
-    let (company, limit) = (company.as_str(), i64::from(page.limit));
-    let rows = step
-        .query(&query, &[&company, &page.actor, &page.action, &at, &chain, &sequence, &edge, &limit])
-        .await?;
+    let (company, chain, limit) = (company.as_str(), text(chain), i64::from(page.limit));
+    let (actor, action) = (page.actor.as_deref().map(text), page.action.as_deref().map(text));
+    let rows =
+        step.query(&query, &[&company, &actor, &action, &at, &chain, &sequence, &edge, &limit]).await?;
     all(&rows, entry)
 }
 
