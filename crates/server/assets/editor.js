@@ -44,9 +44,10 @@ const away = (error) => {
 };
 
 const people = (sessions) => {
-  const names = [...new Set(sessions.flatMap((session) => session.people.map((person) => person.name)))];
+  const inside = new Map(sessions.flatMap((session) => session.people.map((person) => [person.id, person.name])));
+  const names = [...new Set(inside.values())];
   document.getElementById("people").replaceChildren(...names.map((name) => el("span", { class: "tag live" }, name)));
-  areOthersInside = names.length > 1;
+  areOthersInside = inside.size > 1;
   show();
 };
 
