@@ -46,6 +46,10 @@ impl Vault for Metered {
         counted(self.0.list(after, limit).await)
     }
 
+    async fn sidecars(&self, digests: &[Digest]) -> Result<Vec<Vec<Sidecar>>> {
+        counted(self.0.sidecars(digests).await)
+    }
+
     fn kind(&self) -> &'static str {
         self.0.kind()
     }

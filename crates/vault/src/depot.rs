@@ -14,11 +14,12 @@ mod index;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use model::Digest;
 use tokio::sync::{OnceCell, RwLock};
+use tokio::time::Instant;
 
 use self::index::Index;
 pub use self::index::{Fill, Room};
@@ -103,25 +104,26 @@ impl Depot {
     async fn deliver_one(&self, blob: &StoredBlob) -> Result<()> {
         let _one = self.deliveries.lock().await;
         let mut told: Vec<Sidecar> = Vec::new();
-        let Some(mut now) = self.waiting(&blob.digest).await? else { return Ok(()) };
+        if self.near.size_of(&blob.digest).await?.is_none() {
+            return Ok(());
+        }
+        let mut now = self.told_here(&blob.digest).await?;
         let content = self.take_up(&blob.digest).await?;
         loop {
-            for sidecar in now.sidecars.iter().filter(|each| !told.contains(each)) {
+            for sidecar in now.iter().filter(|each| !told.contains(each)) {
                 self.far.put(&content, sidecar).await?;
             }
-            told.clone_from(&now.sidecars);
+            told.clone_from(&now);
             self.prove(&content).await?;
             steps::reached("depot.delivered");
             let _alone = self.changes.write().await;
             // Somebody may have stored the same bytes meanwhile, for another reason.
-            match self.waiting(&blob.digest).await? {
-                Some(found) if found.sidecars.iter().any(|each| !told.contains(each)) => now = found,
-                _ => {
-                    self.near.remove(&blob.digest).await?;
-                    self.index().await?.forget(&blob.digest);
-                    self.is_back();
-                    return Ok(());
-                }
+            now = self.told_here(&blob.digest).await?;
+            if now.iter().all(|each| told.contains(each)) {
+                self.near.remove(&blob.digest).await?;
+                self.index().await?.forget(&blob.digest);
+                self.is_back();
+                return Ok(());
             }
         }
     }
@@ -129,6 +131,11 @@ impl Depot {
     /// The blob as it lies in the depot.
     async fn waiting(&self, digest: &Digest) -> Result<Option<StoredBlob>> {
         find(self.near.as_ref(), digest).await
+    }
+
+    /// What is told of it in the depot. A process that ended between the bytes and their sidecar left them nobody's.
+    async fn told_here(&self, digest: &Digest) -> Result<Vec<Sidecar>> {
+        Ok(Sidecar::or_nobodys(self.near.sidecars(&[*digest]).await?.concat()))
     }
 
     async fn take_up(&self, digest: &Digest) -> Result<Spooled> {
@@ -176,9 +183,19 @@ impl Depot {
         self.index.get_or_try_init(|| Index::of(self.near.as_ref())).await
     }
 
+    /// Whether a put is to go to the depot without asking. When the time is up one put asks, and all others go on as before until it has
+    /// its answer: a far side that is silent holds up one save and not all.
     fn is_away(&self) -> bool {
-        let until = *self.away_until.lock().unwrap_or_else(PoisonError::into_inner);
-        until.is_some_and(|until| Instant::now() < until)
+        let (mut until, now) =
+            (self.away_until.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        match *until {
+            Some(time) if now < time => true,
+            Some(_) => {
+                *until = Some(now + AWAY_FOR);
+                false
+            }
+            None => false,
+        }
     }
 
     fn went_away(&self, cause: &VaultError) {
@@ -255,18 +272,18 @@ impl Vault for Depot {
         let near = self.near.list(after, limit).await?;
         let mut merged: BTreeMap<Digest, StoredBlob> = BTreeMap::new();
         for blob in near.into_iter().chain(self.far.list(after, limit).await?) {
-            match merged.get_mut(&blob.digest) {
-                Some(known) => {
-                    let new = blob.sidecars.into_iter().filter(|each| !known.sidecars.contains(each));
-                    let new: Vec<Sidecar> = new.collect();
-                    known.sidecars.extend(new);
-                }
-                None => {
-                    merged.insert(blob.digest, blob);
-                }
-            }
+            merged.entry(blob.digest).or_insert(blob);
         }
         Ok(merged.into_values().take(limit).collect())
+    }
+
+    async fn sidecars(&self, digests: &[Digest]) -> Result<Vec<Vec<Sidecar>>> {
+        let mut told = self.near.sidecars(digests).await?;
+        for (near, far) in told.iter_mut().zip(self.far.sidecars(digests).await?) {
+            let new: Vec<Sidecar> = far.into_iter().filter(|each| !near.contains(each)).collect();
+            near.extend(new);
+        }
+        Ok(told)
     }
 
     async fn remove(&self, digest: &Digest) -> Result<()> {

@@ -69,6 +69,7 @@ faulty!(Vault for FaultyVault as "vault" {
     fn open(digest: &Digest, range: Option<Range<u64>>) -> BlobReader;
     fn size_of(digest: &Digest) -> Option<u64>;
     fn list(after: Option<&Digest>, limit: usize) -> Vec<StoredBlob>;
+    fn sidecars(digests: &[Digest]) -> Vec<Vec<Sidecar>>;
     fn remove(digest: &Digest) -> ();
     fn probe() -> ();
 } fn kind(&self) -> &'static str { self.inner.kind() });

@@ -1,11 +1,11 @@
-//! One blob with its sidecars, out of a listing.
+//! One blob, out of a listing.
 
 use model::Digest;
 
 use crate::{Result, StoredBlob, Vault};
 
 /// A blob as the vault lists it; `None` if there is none.
-pub async fn find(vault: &dyn Vault, digest: &Digest) -> Result<Option<StoredBlob>> {
+pub(crate) async fn find(vault: &dyn Vault, digest: &Digest) -> Result<Option<StoredBlob>> {
     let found = vault.list(before(digest).as_ref(), 1).await?;
     Ok(found.into_iter().find(|found| found.digest == *digest))
 }

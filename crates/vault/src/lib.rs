@@ -19,6 +19,7 @@ pub mod memory;
 pub mod s3;
 pub mod sftp;
 pub mod spool;
+mod told;
 pub mod tree;
 mod verified;
 
@@ -30,7 +31,6 @@ use jiff::Timestamp;
 use model::{Digest, DocumentId, EditorKey};
 use tokio::io::AsyncRead;
 
-pub use find::find;
 pub use spool::{Spool, SpoolWriter, Spooled};
 pub use tree::Tree;
 pub use verified::{read_verified, read_whole};
@@ -50,6 +50,9 @@ pub trait Vault: Send + Sync {
     async fn size_of(&self, digest: &Digest) -> Result<Option<u64>>;
     /// Blobs in order of digest, from the one after `after`.
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>>;
+    /// Where blobs came from, in the order asked; nothing of one that is not there. A call of its own, because not every store
+    /// tells it in a listing: whoever has many to ask for asks for those that lie beside each other at once.
+    async fn sidecars(&self, digests: &[Digest]) -> Result<Vec<Vec<Sidecar>>>;
     /// Removes a blob and its sidecars for good. Durable when it returns; one that is not there is fine. Only for whoever made
     /// sure that no row names it, and will not until this is done (`ledger::Pruning`).
     async fn remove(&self, digest: &Digest) -> Result<()>;
@@ -87,9 +90,13 @@ pub enum Sidecar {
 }
 
 impl Sidecar {
-    /// For bytes beside which no sidecar lies any more: whose they are, only the ledger knows.
-    pub fn nobodys() -> Self {
-        Self::Uploaded { to_become: DocumentId::parse("unknown").expect("a plain word is an id") }
+    /// What is told of a blob, or that it is nobody's: of bytes beside which no sidecar lies any more, only the ledger knows whose
+    /// they are.
+    pub fn or_nobodys(told: Vec<Self>) -> Vec<Self> {
+        if !told.is_empty() {
+            return told;
+        }
+        vec![Self::Uploaded { to_become: DocumentId::parse("unknown").expect("a plain word is an id") }]
     }
 
     /// The document it certainly belongs to.
@@ -140,8 +147,6 @@ pub struct StoredBlob {
     pub size_bytes: u64,
     /// When it was stored, by the store's clock.
     pub stored_at: Timestamp,
-    /// Where it came from; several if the same bytes came more than once.
-    pub sidecars: Vec<Sidecar>,
 }
 
 /// An open blob.

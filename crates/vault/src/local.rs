@@ -15,6 +15,7 @@
 //! away and the caller hears of it, for the kernel may have dropped the pages (fsyncgate). A file of the spool whose flush failed is
 //! not stored by anybody.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::Range;
@@ -28,6 +29,7 @@ use tokio::io::AsyncReadExt as _;
 use uuid::Uuid;
 
 use crate::spool::{Body, SpoolFile, run_blocking};
+use crate::told::Told;
 use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError};
 
 pub mod tree;
@@ -145,6 +147,11 @@ impl Vault for LocalVault {
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>> {
         let (disk, after) = (Arc::clone(&self.disk), after.copied());
         run_blocking("list the vault", move || disk.list(after, limit)).await
+    }
+
+    async fn sidecars(&self, digests: &[Digest]) -> Result<Vec<Vec<Sidecar>>> {
+        let (disk, digests) = (Arc::clone(&self.disk), digests.to_vec());
+        run_blocking("read where blobs came from", move || disk.sidecars(&digests)).await
     }
 
     async fn remove(&self, digest: &Digest) -> Result<()> {
@@ -294,6 +301,17 @@ impl Disk {
         found.truncate(limit);
         Ok(found)
     }
+
+    fn sidecars(&self, digests: &[Digest]) -> io::Result<Vec<Vec<Sidecar>>> {
+        let folders: BTreeSet<PathBuf> = digests.iter().map(|digest| self.folder_of(digest)).collect();
+        let mut told = Told::of(digests);
+        for folder in folders {
+            for entry in fs::read_dir(folder)? {
+                entry?.file_name().to_str().into_iter().for_each(|name| told.note(name));
+            }
+        }
+        Ok(told.in_order())
+    }
 }
 
 fn copy(source: &Path, target: &mut File) -> io::Result<()> {
@@ -331,34 +349,19 @@ fn open(path: &Path, range: Option<Range<u64>>) -> io::Result<BlobReader> {
     Ok(BlobReader { size_bytes, reader: Box::pin(reader) })
 }
 
-/// The blobs of one folder in order, each with its sidecars.
+/// The blobs of one folder in order.
 fn list_folder(folder: &Path) -> io::Result<Vec<StoredBlob>> {
-    let mut blobs = std::collections::BTreeMap::new();
-    let mut sidecars = Vec::new();
+    let mut blobs = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
-        match name.split_once('~') {
-            Some((digest, word)) => sidecars.extend(Digest::parse_hex(digest).zip(Sidecar::parse_word(word))),
-            None => {
-                let Some(digest) = Digest::parse_hex(name) else { continue };
-                let metadata = entry.metadata()?;
-                let stored_at =
-                    metadata.modified().ok().and_then(|at| Timestamp::try_from(at).ok()).unwrap_or_default();
-                blobs.insert(
-                    digest,
-                    StoredBlob { digest, size_bytes: metadata.len(), stored_at, sidecars: Vec::new() },
-                );
-            }
-        }
+        let Some(digest) = entry.file_name().to_str().and_then(Digest::parse_hex) else { continue };
+        let metadata = entry.metadata()?;
+        let stored_at =
+            metadata.modified().ok().and_then(|at| Timestamp::try_from(at).ok()).unwrap_or_default();
+        blobs.push(StoredBlob { digest, size_bytes: metadata.len(), stored_at });
     }
-    for (digest, sidecar) in sidecars {
-        if let Some(blob) = blobs.get_mut(&digest) {
-            blob.sidecars.push(sidecar);
-        }
-    }
-    Ok(blobs.into_values().collect())
+    blobs.sort_by_key(|blob| blob.digest);
+    Ok(blobs)
 }
 
 #[cfg(test)]

@@ -88,13 +88,18 @@ impl Vault for MemoryVault {
         let later = blobs.iter().filter(|(digest, _)| after.is_none_or(|after| *digest > after));
         Ok(later
             .take(limit)
-            .map(|(digest, (bytes, sidecars))| StoredBlob {
+            .map(|(digest, (bytes, _))| StoredBlob {
                 digest: *digest,
                 size_bytes: bytes.len() as u64,
                 stored_at: Timestamp::UNIX_EPOCH,
-                sidecars: sidecars.clone(),
             })
             .collect())
+    }
+
+    async fn sidecars(&self, digests: &[Digest]) -> Result<Vec<Vec<Sidecar>>> {
+        let blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = digests.iter().map(|digest| blobs.get(digest).map(|(_, sidecars)| sidecars.clone()));
+        Ok(told.map(Option::unwrap_or_default).collect())
     }
 
     async fn remove(&self, digest: &Digest) -> Result<()> {

@@ -125,7 +125,7 @@ async fn copy_blobs(
         let Some(last) = page.last().map(|blob| blob.digest) else { break };
         // Nothing needs a blob that is being let go.
         page.retain(|blob| !blob.is_going);
-        copying.bring(after.as_ref(), &page, &mut tally).await?;
+        copying.bring(&page, &mut tally).await?;
         for digest in page.iter().map(|blob| blob.digest).filter(|digest| !tally.lacking.contains(digest)) {
             writeln!(lines, "{digest}  vault/blobs/{}/{digest}", digest.short(2)).map_err(failed())?;
         }

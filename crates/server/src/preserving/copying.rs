@@ -39,60 +39,45 @@ pub(super) struct Tally {
 }
 
 impl Copying<'_> {
-    /// Copies a page of named blobs, which are in order of digest, all after `after`.
-    pub(super) async fn bring(
-        &self,
-        after: Option<&Digest>,
-        page: &[BlobRecord],
-        tally: &mut Tally,
-    ) -> Result<(), PreserveError> {
-        let Some(last) = page.last() else { return Ok(()) };
-        let sidecars = self.sidecars_between(after, &last.digest).await?;
+    /// Copies a page of named blobs, which are in order of digest.
+    pub(super) async fn bring(&self, page: &[BlobRecord], tally: &mut Tally) -> Result<(), PreserveError> {
+        let mut absent = Vec::new();
         for blob in page {
-            self.bring_one(blob, sidecars.get(&blob.digest), tally).await?;
+            if self.target.size_of(&blob.digest).await? != Some(blob.size_bytes) {
+                absent.push(blob.digest);
+            }
+        }
+        let told = self.source.sidecars(&absent).await?;
+        let mut told: BTreeMap<Digest, Vec<Sidecar>> = absent.into_iter().zip(told).collect();
+        for blob in page {
+            if let Some(told) = told.remove(&blob.digest)
+                && !self.bring_one(blob, told, tally).await?
+            {
+                tally.lacking.push(blob.digest);
+            } else {
+                tally.blobs += 1;
+                tally.bytes += blob.size_bytes;
+            }
             self.progress.advance();
         }
         Ok(())
     }
 
+    /// Whether the source has it.
     async fn bring_one(
         &self,
         blob: &BlobRecord,
-        sidecars: Option<&Vec<Sidecar>>,
+        told: Vec<Sidecar>,
         tally: &mut Tally,
-    ) -> Result<(), PreserveError> {
-        let is_there = self.target.size_of(&blob.digest).await? == Some(blob.size_bytes);
-        if !is_there {
-            let Some(spooled) = read_whole(self.source, &blob.digest, self.spool).await? else {
-                tally.lacking.push(blob.digest);
-                return Ok(());
-            };
-            for sidecar in sidecars.filter(|found| !found.is_empty()).unwrap_or(&vec![Sidecar::nobodys()]) {
-                self.target.put(&spooled, sidecar).await?;
-            }
-            tally.copied_blobs += 1;
-            tally.copied_bytes += blob.size_bytes;
+    ) -> Result<bool, PreserveError> {
+        let Some(spooled) = read_whole(self.source, &blob.digest, self.spool).await? else {
+            return Ok(false);
+        };
+        for sidecar in Sidecar::or_nobodys(told) {
+            self.target.put(&spooled, &sidecar).await?;
         }
-        tally.blobs += 1;
-        tally.bytes += blob.size_bytes;
-        Ok(())
-    }
-
-    async fn sidecars_between(
-        &self,
-        after: Option<&Digest>,
-        last: &Digest,
-    ) -> Result<BTreeMap<Digest, Vec<Sidecar>>, PreserveError> {
-        let mut found = BTreeMap::new();
-        let mut after = after.copied();
-        loop {
-            let page = self.source.list(after.as_ref(), PAGE as usize).await?;
-            let Some(end) = page.last().map(|blob| blob.digest) else { return Ok(found) };
-            found.extend(page.into_iter().map(|blob| (blob.digest, blob.sidecars)));
-            if end >= *last {
-                return Ok(found);
-            }
-            after = Some(end);
-        }
+        tally.copied_blobs += 1;
+        tally.copied_bytes += blob.size_bytes;
+        Ok(true)
     }
 }

@@ -44,32 +44,38 @@ pub async fn copy_vault(
         let page = source.list(after.as_ref(), PAGE as usize).await?;
         let Some(last) = page.last().map(|blob| blob.digest) else { return Ok(moved) };
         let known = copying.known_between(after, &last).await?;
-        for blob in &page {
-            copying.move_one(blob, known.get(&blob.digest), &mut moved).await?;
+        let told = source.sidecars(&page.iter().map(|blob| blob.digest).collect::<Vec<_>>()).await?;
+        for (blob, told) in page.iter().zip(told) {
+            copying.move_one((blob, told), known.get(&blob.digest), &mut moved).await?;
             progress.advance();
         }
         after = Some(last);
     }
 }
 
+/// What the target has of a blob.
+struct Known {
+    size_bytes: u64,
+    sidecars: Vec<Sidecar>,
+}
+
 impl Copying<'_> {
     async fn move_one(
         &self,
-        blob: &StoredBlob,
-        known: Option<&StoredBlob>,
+        (blob, told): (&StoredBlob, Vec<Sidecar>),
+        known: Option<&Known>,
         moved: &mut Moved,
     ) -> Result<(), PreserveError> {
         let known = known.filter(|known| known.size_bytes == blob.size_bytes);
-        let is_told = |sidecar: &&Sidecar| !known.is_some_and(|known| known.sidecars.contains(sidecar));
-        let missing: Vec<&Sidecar> = blob.sidecars.iter().filter(is_told).collect();
+        let is_missing = |sidecar: &&Sidecar| !known.is_some_and(|known| known.sidecars.contains(sidecar));
+        let told = Sidecar::or_nobodys(told);
+        let missing: Vec<&Sidecar> = told.iter().filter(is_missing).collect();
         if known.is_none() || !missing.is_empty() {
             let Some(spooled) = read_whole(self.source, &blob.digest, self.spool).await? else {
                 moved.lacking.push(blob.digest.to_string());
                 return Ok(());
             };
-            let nobodys = Sidecar::nobodys();
-            let sidecars = if blob.sidecars.is_empty() { vec![&nobodys] } else { missing };
-            for sidecar in sidecars {
+            for sidecar in missing {
                 self.target.put(&spooled, sidecar).await?;
             }
         }
@@ -99,12 +105,18 @@ impl Copying<'_> {
         &self,
         mut after: Option<Digest>,
         last: &Digest,
-    ) -> Result<BTreeMap<Digest, StoredBlob>, PreserveError> {
+    ) -> Result<BTreeMap<Digest, Known>, PreserveError> {
         let mut known = BTreeMap::new();
         loop {
             let page = self.target.list(after.as_ref(), PAGE as usize).await?;
             let Some(end) = page.last().map(|blob| blob.digest) else { return Ok(known) };
-            known.extend(page.into_iter().map(|blob| (blob.digest, blob)));
+            let digests: Vec<Digest> = page.iter().map(|blob| blob.digest).collect();
+            let told = self.target.sidecars(&digests).await?;
+            known.extend(
+                page.iter()
+                    .zip(told)
+                    .map(|(blob, sidecars)| (blob.digest, Known { size_bytes: blob.size_bytes, sidecars })),
+            );
             if end >= *last {
                 return Ok(known);
             }

@@ -143,7 +143,7 @@ async fn copy_blobs(
     loop {
         let page = app.ledger.blobs(after.as_ref(), PAGE).await?;
         let Some(last) = page.last().map(|blob| blob.digest) else { return Ok(tally) };
-        copying.bring(after.as_ref(), &page, &mut tally).await?;
+        copying.bring(&page, &mut tally).await?;
         after = Some(last);
     }
 }

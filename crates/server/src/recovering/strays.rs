@@ -51,7 +51,8 @@ async fn unnamed(app: &App, blob: &StoredBlob) -> Result<Option<UnnamedBlob>, Re
     if app.vault.size_of(&blob.digest).await?.is_none() {
         return Ok(None);
     }
-    let sidecar = blob.sidecars.iter().find(|sidecar| sidecar.document().is_some());
+    let told = app.vault.sidecars(&[blob.digest]).await?.concat();
+    let sidecar = told.iter().find(|sidecar| sidecar.document().is_some());
     let is_record = |sidecar: &Sidecar| matches!(sidecar, Sidecar::Changes { .. });
     Ok(Some(UnnamedBlob {
         blob: BlobFacts {
@@ -64,7 +65,7 @@ async fn unnamed(app: &App, blob: &StoredBlob) -> Result<Option<UnnamedBlob>, Re
         },
         document: sidecar.and_then(Sidecar::document),
         key: sidecar.and_then(Sidecar::key).cloned(),
-        is_record_of_changes: !blob.sidecars.is_empty() && blob.sidecars.iter().all(is_record),
+        is_record_of_changes: !told.is_empty() && told.iter().all(is_record),
         at: app.now(),
     }))
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ledger::trail::BlobRecord;
 use model::Digest;
-use vault::{Sidecar, Spooled, Vault, VaultError, find, read_whole};
+use vault::{Sidecar, Spooled, Vault, VaultError, read_whole};
 
 use super::walk::{Condition, condition_of, read_back};
 use super::{Progress, ReadData, VerifyError};
@@ -63,9 +63,8 @@ async fn mend_one(
 
 /// With all that the source knows of it.
 async fn put_again(app: &App, source: &dyn Vault, spooled: &Spooled) -> Result<(), VerifyError> {
-    let known = find(source, &spooled.digest).await?.map(|blob| blob.sidecars).unwrap_or_default();
-    let sidecars = if known.is_empty() { vec![Sidecar::nobodys()] } else { known };
-    for sidecar in &sidecars {
+    let told = source.sidecars(&[spooled.digest]).await?.concat();
+    for sidecar in &Sidecar::or_nobodys(told) {
         app.vault.put(spooled, sidecar).await?;
     }
     Ok(())

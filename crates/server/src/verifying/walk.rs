@@ -6,7 +6,6 @@ use jiff::SignedDuration;
 use ledger::documents::Document;
 use ledger::trail::{BlobRecord, ReadBack};
 use model::Digest;
-use tokio::io::AsyncReadExt as _;
 use vault::tree::Place;
 use vault::{VaultError, read_verified};
 
@@ -144,14 +143,10 @@ async fn note(app: &App, digests: Vec<Digest>) {
 pub(super) async fn read_back(app: &App, digest: &Digest) -> Result<bool, VaultError> {
     let blob = app.vault.open(digest, None).await?;
     let mut reader = std::pin::pin!(read_verified(blob.reader, *digest));
-    let mut buffer = vec![0; 256 * 1024];
-    loop {
-        match reader.read(&mut buffer).await {
-            Ok(0) => return Ok(true),
-            Ok(_) => {}
-            Err(cause) if cause.kind() == std::io::ErrorKind::InvalidData => return Ok(false),
-            Err(cause) => return Err(VaultError::Unavailable { attempt: "read a blob", cause }),
-        }
+    match tokio::io::copy(&mut reader, &mut tokio::io::sink()).await {
+        Ok(_) => Ok(true),
+        Err(cause) if cause.kind() == std::io::ErrorKind::InvalidData => Ok(false),
+        Err(cause) => Err(VaultError::Unavailable { attempt: "read a blob", cause }),
     }
 }
 

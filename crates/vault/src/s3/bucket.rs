@@ -5,6 +5,7 @@
 //! up in one request; a larger content goes up in parts, a few at a time, and on any failure the upload is aborted. No
 //! content needs more memory than [`PARTS_AT_ONCE`] + 1 parts. A slow line is no silence: what is large may take its time.
 
+use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -19,16 +20,17 @@ use object_store::list::{PaginatedListOptions, PaginatedListStore as _};
 use object_store::multipart::{MultipartStore as _, PartId};
 use object_store::path::Path;
 use object_store::{
-    Error, GetOptions, GetRange, ObjectMeta, ObjectStore as _, ObjectStoreExt as _, PutMode, PutPayload,
-    UpdateVersion,
+    Attribute, Attributes, Error, GetOptions, GetRange, ObjectMeta, ObjectStore as _, ObjectStoreExt as _,
+    PutMode, PutMultipartOptions, PutOptions, PutPayload, UpdateVersion,
 };
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::conditions::{Conditions, find_out};
+use super::conditions::{Conditions, Habits, Hashes, find_out};
 use super::reading::ObjectReader;
 use super::settings::Settings;
+use super::signing::{Known, of_known};
 use crate::spool::Body;
 use crate::{Spooled, read_verified};
 
@@ -40,6 +42,9 @@ const WHOLE_BYTES_MAX: usize = (PARTS_AT_ONCE + 1) * PART_BYTES;
 /// A line that is slower than this cannot have large contents. The library knows no progress of what it sends, only silence.
 const LINE_BYTES_PER_S_MIN: usize = 256 * 1024;
 
+/// `x-amz-meta-saveguard-sidecar`
+const TOLD: Attribute = Attribute::Metadata(Cow::Borrowed("saveguard-sidecar"));
+
 /// On what the store is to insist when it takes an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Condition {
@@ -48,6 +53,33 @@ pub(super) enum Condition {
     Absent,
     /// What has the name is still this.
     Is(String),
+}
+
+/// How an object is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms<'a> {
+    pub(super) condition: &'a Condition,
+    /// A word that goes with it as metadata.
+    pub(super) told: Option<&'a str>,
+}
+
+impl<'a> Terms<'a> {
+    /// With nothing told.
+    pub(super) fn just(condition: &'a Condition) -> Self {
+        Self { condition, told: None }
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.told.map(|word| (TOLD, word.to_owned())).into_iter().collect()
+    }
+}
+
+/// An object as it is now.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) meta: ObjectMeta,
+    /// The word that was written with it.
+    pub(super) told: Option<String>,
 }
 
 /// What came of a write.
@@ -67,7 +99,7 @@ pub(super) struct Bucket {
     /// The same, whose every request insists that nothing has the name.
     creating: AmazonS3,
     settings: Settings,
-    conditions: OnceLock<Conditions>,
+    habits: OnceLock<Habits>,
     /// Set once the bucket was seen.
     seen: OnceLock<()>,
 }
@@ -83,7 +115,7 @@ impl Bucket {
                 .client(HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_static("*"))]))?,
             patient: patient.client(HeaderMap::new())?,
             settings: patient,
-            conditions: OnceLock::new(),
+            habits: OnceLock::new(),
             seen: OnceLock::new(),
         })
     }
@@ -95,26 +127,35 @@ impl Bucket {
 
     /// Asked at the first write; the store need not be there when the service starts. Those who come meanwhile ask for themselves:
     /// if they waited for each other, each would wait for all before it while the store is silent.
-    pub(super) async fn keeps_conditions(&self) -> io::Result<bool> {
-        if let Some(found) = self.conditions.get() {
-            return Ok(*found == Conditions::Kept);
+    pub(super) async fn habits(&self) -> io::Result<Habits> {
+        if let Some(found) = self.habits.get() {
+            return Ok(*found);
         }
         let key = self.key(&format!("probes/{}", Uuid::new_v4().simple()))?;
         let found = find_out(&self.store, &key).await?;
         // Whoever was faster found the same.
-        let _ = self.conditions.set(found);
-        Ok(found == Conditions::Kept)
+        let _ = self.habits.set(found);
+        Ok(found)
+    }
+
+    pub(super) async fn keeps_conditions(&self) -> io::Result<bool> {
+        Ok(self.habits().await?.conditions == Conditions::Kept)
     }
 
     pub(super) async fn probe(&self) -> io::Result<()> {
-        self.keeps_conditions().await?;
+        self.habits().await?;
         let key = self.key(&format!("probes/{}", Uuid::new_v4().simple()))?;
-        self.put(&key, Bytes::from_static(b"saveguard"), &Condition::Any).await?;
+        self.put(&key, Bytes::from_static(b"saveguard"), Terms::just(&Condition::Any)).await?;
         self.delete(&key).await
     }
 
-    pub(super) async fn head(&self, key: &Path) -> io::Result<Option<ObjectMeta>> {
-        self.sure(found(self.store.head(key).await)?).await
+    pub(super) async fn head(&self, key: &Path) -> io::Result<Option<Found>> {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        let got = self.sure(found(self.store.get_opts(key, options).await)?).await?;
+        Ok(got.map(|got| {
+            let told = got.attributes.get(&TOLD).map(|word| word.to_string());
+            Found { meta: got.meta, told }
+        }))
     }
 
     /// An object of a bucket that is not there is not absent: nobody knows. Asked once, at the first thing that is not found.
@@ -166,19 +207,20 @@ impl Bucket {
     }
 
     /// Writes a content that is in memory.
-    pub(super) async fn put(&self, key: &Path, bytes: Bytes, condition: &Condition) -> io::Result<Outcome> {
-        self.put_with(&self.store, key, (bytes, condition)).await
+    pub(super) async fn put(&self, key: &Path, bytes: Bytes, terms: Terms<'_>) -> io::Result<Outcome> {
+        let known = Known { digest: Digest::of(&bytes), size_bytes: bytes.len() as u64 };
+        self.put_known(&self.store, key, (bytes, known, terms)).await
     }
 
-    async fn put_with(
+    async fn put_known(
         &self,
         store: &AmazonS3,
         key: &Path,
-        (bytes, condition): (Bytes, &Condition),
+        (bytes, known, terms): (Bytes, Known, Terms<'_>),
     ) -> io::Result<Outcome> {
-        let mode = match condition {
+        let mode = match terms.condition {
             _ if !self.keeps_conditions().await? => {
-                if !self.holds(key, condition).await? {
+                if !self.holds(key, terms.condition).await? {
                     return Ok(Outcome::Refused);
                 }
                 PutMode::Overwrite
@@ -189,25 +231,29 @@ impl Bucket {
                 PutMode::Update(UpdateVersion { e_tag: Some(e_tag.clone()), version: None })
             }
         };
-        outcome(store.put_opts(key, PutPayload::from_bytes(bytes), mode.into()).await)
+        let options = PutOptions { mode, attributes: terms.attributes(), ..PutOptions::default() };
+        outcome(of_known(known, store.put_opts(key, PutPayload::from_bytes(bytes), options)).await)
     }
 
-    /// Writes a content that has arrived; what is sent is proved by its hash before the object gets its name.
+    /// Writes a content that has arrived; what is sent is proved by its hash before the object gets its name: by the store, or here if it
+    /// does not look.
     pub(super) async fn write_spooled(
         &self,
         key: &Path,
         spooled: &Spooled,
-        condition: &Condition,
+        terms: Terms<'_>,
     ) -> io::Result<Outcome> {
+        let known = Known { digest: spooled.digest, size_bytes: spooled.size_bytes };
         match spooled.body() {
-            Body::Memory(bytes) => self.put(key, bytes.clone(), condition).await,
+            Body::Memory(bytes) => self.put_known(&self.store, key, (bytes.clone(), known, terms)).await,
             Body::File(file) if spooled.size_bytes <= WHOLE_BYTES_MAX as u64 => {
-                let bytes = read_whole(file.path.clone(), spooled.digest).await?;
-                self.put_with(&self.patient, key, (bytes, condition)).await
+                let prove = self.habits().await?.hashes == Hashes::Ignored;
+                let bytes = read_whole(file.path.clone(), prove.then_some(spooled.digest)).await?;
+                self.put_known(&self.patient, key, (bytes, known, terms)).await
             }
             Body::File(file) => {
                 let content = tokio::fs::File::open(&file.path).await?;
-                self.write(key, Box::pin(read_verified(content, spooled.digest)), condition).await
+                self.write(key, Box::pin(read_verified(content, spooled.digest)), terms).await
             }
         }
     }
@@ -217,15 +263,17 @@ impl Bucket {
         &self,
         key: &Path,
         content: impl AsyncRead + Send + Unpin,
-        condition: &Condition,
+        terms: Terms<'_>,
     ) -> io::Result<Outcome> {
-        if !self.keeps_conditions().await? && !self.holds(key, condition).await? {
+        if !self.keeps_conditions().await? && !self.holds(key, terms.condition).await? {
             return Ok(Outcome::Refused);
         }
-        let id = self.store.create_multipart(key).await.map_err(io::Error::other)?;
+        let options =
+            PutMultipartOptions { attributes: terms.attributes(), ..PutMultipartOptions::default() };
+        let id = self.store.create_multipart_opts(key, options).await.map_err(io::Error::other)?;
         steps::reached("vault.upload-begun");
         let written = match self.write_parts((key, &id), content).await {
-            Ok(parts) => self.complete((key, &id), parts, condition).await,
+            Ok(parts) => self.complete((key, &id), parts, terms.condition).await,
             Err(cause) => Err(cause),
         };
         if !matches!(written, Ok(Outcome::Written)) {
@@ -287,7 +335,9 @@ impl Bucket {
         Ok(match condition {
             Condition::Any => true,
             Condition::Absent => self.head(key).await?.is_none(),
-            Condition::Is(e_tag) => self.head(key).await?.and_then(|meta| meta.e_tag).as_ref() == Some(e_tag),
+            Condition::Is(e_tag) => {
+                self.head(key).await?.and_then(|found| found.meta.e_tag).as_ref() == Some(e_tag)
+            }
         })
     }
 
@@ -331,10 +381,10 @@ async fn take(
 }
 
 /// The file, if it is what its hash says.
-async fn read_whole(path: PathBuf, digest: Digest) -> io::Result<Bytes> {
+async fn read_whole(path: PathBuf, digest: Option<Digest>) -> io::Result<Bytes> {
     let read = tokio::task::spawn_blocking(move || {
         let bytes = std::fs::read(&path)?;
-        if Digest::of(&bytes) == digest {
+        if digest.is_none_or(|digest| Digest::of(&bytes) == digest) {
             return Ok(Bytes::from(bytes));
         }
         Err(io::Error::new(io::ErrorKind::InvalidData, "the spool does not hold what it took"))

@@ -1,16 +1,16 @@
 //! Blobs in a bucket of an S3 store: AWS, MinIO, Garage, Ceph and their like.
 //!
 //! ```text
-//! {prefix}blobs/3fd2…           the bytes
-//! {prefix}blobs/3fd2…~{sidecar} an empty object whose name tells where they came from
+//! {prefix}blobs/3fd2…           the bytes, with where they came from in their metadata
+//! {prefix}blobs/3fd2…~{sidecar} an empty object whose name tells where the same bytes came from another time
 //! {prefix}damaged/3fd2…-{uuid}  what lay under the name of a blob and was not it
 //! {prefix}probes/…              written and removed again, to see what the store can do
 //! ```
 //!
 //! Guarantees: the port's, as far as the store keeps its word: an object appears whole or not at all, and is durable when
-//! the store says so. A blob is only ever created (If-None-Match), its bytes are signed and checked by their SHA-256 on
-//! the other side, and a large one goes up in parts that are given up together. A store that ignores conditions is
-//! found out at the first call; there every blob is read back. What is left of an upload that a crash interrupted has
+//! the store says so. A blob is only ever created (If-None-Match), every request is signed with the SHA-256 of what it brings and checked
+//! on the other side, and a large one goes up in parts that are given up together. A store that ignores conditions or does not
+//! look at the hash is found out at the first call; there every blob is read back. What is left of an upload that a crash interrupted has
 //! no name: let the bucket's lifecycle abort incomplete uploads after a day.
 //! Does not do: make buckets, or remember what could not be stored (`standing_in` does).
 
@@ -19,6 +19,7 @@ mod conditions;
 mod places;
 mod reading;
 mod settings;
+mod signing;
 pub mod tree;
 
 use std::io;
@@ -27,13 +28,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 use model::Digest;
 use object_store::ObjectMeta;
 use object_store::path::Path;
 use uuid::Uuid;
 
-use self::bucket::{Bucket, Condition, Outcome};
+use self::bucket::{Bucket, Condition, Found, Outcome, Terms};
 pub use self::settings::{Addressing, Credentials, PlainHttp, Settings};
 use crate::spool::Body;
 use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError, read_verified};
@@ -42,6 +44,8 @@ use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError,
 const PUT_ATTEMPTS: usize = 5;
 /// A connection that was kept and whose server has gone fails at once. Putting a blob again is harmless.
 const DEAD_CONNECTIONS_MAX: u32 = 4;
+/// Sidecars are asked for blob by blob, so many at once.
+const ASKED_AT_ONCE: usize = 16;
 const DEAD_WITHIN: Duration = Duration::from_secs(1);
 
 /// The vault in a bucket.
@@ -61,20 +65,35 @@ impl S3Vault {
         self.bucket.key(&format!("blobs/{digest}"))
     }
 
-    async fn put_blob(&self, spooled: &Spooled) -> io::Result<()> {
-        let key = self.key_of(&spooled.digest)?;
-        if matches!(spooled.body(), Body::File(_)) && self.is_whole(&key, spooled).await? {
+    /// One request for what is new: the sidecar goes with the bytes.
+    async fn put_blob(&self, spooled: &Spooled, sidecar: &Sidecar) -> io::Result<()> {
+        let (key, word) = (self.key_of(&spooled.digest)?, sidecar.to_word());
+        // What is large is looked for before it is sent.
+        let is_there = matches!(spooled.body(), Body::File(_)) && self.bucket.head(&key).await?.is_some();
+        if !is_there {
+            // Where conditions are ignored, somebody else's bytes may replace these, and what was told with them.
+            let told = self.bucket.keeps_conditions().await?.then_some(word.as_str());
+            let terms = Terms { condition: &Condition::Absent, told };
+            if self.bucket.write_spooled(&key, spooled, terms).await? == Outcome::Written && told.is_some() {
+                return self.confirm(spooled).await;
+            }
+        }
+        let told = self.make_whole(&key, spooled).await?;
+        self.confirm(spooled).await?;
+        if told.is_some_and(|told| told == word) {
             return Ok(());
         }
-        let mut condition = Condition::Absent;
+        self.put_sidecar(&spooled.digest, &word).await
+    }
+
+    /// Something has the blob's name: it is the blob, or makes way for it. Returns what is told with it.
+    async fn make_whole(&self, key: &Path, spooled: &Spooled) -> io::Result<Option<String>> {
         for _ in 0..PUT_ATTEMPTS {
-            match self.bucket.write_spooled(&key, spooled, &condition).await? {
-                Outcome::Written => return self.confirm(spooled).await,
-                Outcome::Refused if self.is_whole(&key, spooled).await? => {
-                    return self.confirm(spooled).await;
-                }
-                // Under its name lies something of another length: not the blob, whoever wrote it. Or nothing any more.
-                Outcome::Refused => condition = self.keep_aside(&spooled.digest).await?,
+            let found = self.bucket.head(key).await?;
+            let told = found.as_ref().and_then(|found| found.told.clone());
+            let is_whole = found.as_ref().is_some_and(|found| found.meta.size == spooled.size_bytes);
+            if is_whole || self.replace(spooled, found).await? == Outcome::Written {
+                return Ok(told);
             }
         }
         Err(io::Error::other("the store refuses the blob and does not have it"))
@@ -83,30 +102,33 @@ impl S3Vault {
     async fn mend_blob(&self, spooled: &Spooled) -> io::Result<()> {
         let key = self.key_of(&spooled.digest)?;
         for _ in 0..PUT_ATTEMPTS {
-            let condition = self.keep_aside(&spooled.digest).await?;
-            if self.bucket.write_spooled(&key, spooled, &condition).await? == Outcome::Written {
+            let found = self.bucket.head(&key).await?;
+            if self.replace(spooled, found).await? == Outcome::Written {
                 return self.confirm(spooled).await;
             }
         }
         Err(io::Error::other("somebody else keeps writing the blob"))
     }
 
-    /// Copies what lies under the blob's name to another; returns on what to insist when it is replaced.
-    async fn keep_aside(&self, digest: &Digest) -> io::Result<Condition> {
-        let key = self.key_of(digest)?;
-        let Some(found) = self.bucket.head(&key).await? else { return Ok(Condition::Absent) };
-        let aside = self.bucket.key(&format!("damaged/{digest}-{}", Uuid::new_v4().simple()))?;
-        self.bucket.copy(&key, &aside).await?;
-        Ok(found.e_tag.map_or(Condition::Any, Condition::Is))
+    /// Puts a blob in the place of what was found under its name, which is copied to another; what was told with it stays.
+    async fn replace(&self, spooled: &Spooled, found: Option<Found>) -> io::Result<Outcome> {
+        let (digest, key) = (&spooled.digest, self.key_of(&spooled.digest)?);
+        let told = found.as_ref().and_then(|found| found.told.clone());
+        let condition = match found {
+            None => Condition::Absent,
+            Some(found) => {
+                let aside = self.bucket.key(&format!("damaged/{digest}-{}", Uuid::new_v4().simple()))?;
+                self.bucket.copy(&key, &aside).await?;
+                found.meta.e_tag.map_or(Condition::Any, Condition::Is)
+            }
+        };
+        let terms = Terms { condition: &condition, told: told.as_deref() };
+        self.bucket.write_spooled(&key, spooled, terms).await
     }
 
-    async fn is_whole(&self, key: &Path, spooled: &Spooled) -> io::Result<bool> {
-        Ok(self.bucket.head(key).await?.is_some_and(|found| found.size == spooled.size_bytes))
-    }
-
-    /// A store that ignores conditions may be careless with more: what it has is read back.
+    /// What a careless store has is read back.
     async fn confirm(&self, spooled: &Spooled) -> io::Result<()> {
-        if self.bucket.keeps_conditions().await? {
+        if self.bucket.habits().await?.is_careful() {
             return Ok(());
         }
         let key = self.key_of(&spooled.digest)?;
@@ -115,9 +137,22 @@ impl S3Vault {
         tokio::io::copy(&mut reader, &mut tokio::io::sink()).await.map(|_| ())
     }
 
-    async fn put_sidecar(&self, digest: &Digest, sidecar: &Sidecar) -> io::Result<()> {
-        let key = self.bucket.key(&format!("blobs/{digest}~{}", sidecar.to_word()))?;
-        self.bucket.put(&key, bytes::Bytes::new(), &Condition::Any).await.map(|_| ())
+    async fn put_sidecar(&self, digest: &Digest, word: &str) -> io::Result<()> {
+        let key = self.bucket.key(&format!("blobs/{digest}~{word}"))?;
+        self.bucket.put(&key, bytes::Bytes::new(), Terms::just(&Condition::Any)).await.map(|_| ())
+    }
+
+    async fn sidecars_of(&self, digest: Digest) -> io::Result<Vec<Sidecar>> {
+        let Some(found) = self.bucket.head(&self.key_of(&digest)?).await? else { return Ok(Vec::new()) };
+        let mut told: Vec<Sidecar> = found.told.iter().filter_map(|word| Sidecar::parse_word(word)).collect();
+        let mut pages = self.bucket.pages(&format!("blobs/{digest}~"), None);
+        while let Some(page) = pages.next().await? {
+            let words = page.iter().filter_map(|object| object.location.filename()?.split_once('~'));
+            told.extend(words.filter_map(|(_, word)| Sidecar::parse_word(word)));
+        }
+        told.sort_by_key(Sidecar::to_word);
+        told.dedup();
+        Ok(told)
     }
 
     async fn open_blob(&self, digest: &Digest, range: Option<Range<u64>>) -> io::Result<Option<BlobReader>> {
@@ -125,9 +160,12 @@ impl S3Vault {
         let Some(asked) = range else { return self.read(&key, None).await };
         // A store refuses a range that holds nothing; to us it is an empty read.
         let Some(found) = self.bucket.head(&key).await? else { return Ok(None) };
-        let end = asked.end.min(found.size);
+        let end = asked.end.min(found.meta.size);
         if asked.start >= end {
-            return Ok(Some(BlobReader { size_bytes: found.size, reader: Box::pin(tokio::io::empty()) }));
+            return Ok(Some(BlobReader {
+                size_bytes: found.meta.size,
+                reader: Box::pin(tokio::io::empty()),
+            }));
         }
         self.read(&key, Some(asked.start..end)).await
     }
@@ -142,18 +180,11 @@ impl S3Vault {
         let mut pages = self.bucket.pages("blobs/", after.map(|after| format!("blobs/{after}")));
         while let Some(page) = pages.next().await? {
             for object in page {
-                let Some((digest, sidecar)) = parse_name(&object) else { continue };
-                if let Some(word) = sidecar {
-                    // Sidecars follow their blob; one without a blob says nothing.
-                    let blob = found.last_mut().filter(|last| last.digest == digest);
-                    if let Some(blob) = blob {
-                        blob.sidecars.extend(Sidecar::parse_word(word));
-                    }
-                } else if found.len() == limit {
+                let Some(digest) = object.location.filename().and_then(Digest::parse_hex) else { continue };
+                if found.len() == limit {
                     return Ok(found);
-                } else {
-                    found.push(stored_blob(digest, &object));
                 }
+                found.push(StoredBlob { digest, size_bytes: object.size, stored_at: modified_at(&object) });
             }
         }
         Ok(found)
@@ -183,11 +214,8 @@ impl Vault for S3Vault {
         let began = Instant::now();
         let mut attempts = 1;
         loop {
-            // Side by side: a sidecar whose blob never came is skipped by `list`.
-            let blob = self.put_blob(spooled);
-            let both = futures_util::future::try_join(blob, self.put_sidecar(&spooled.digest, sidecar)).await;
-            match both {
-                Ok(_) => break,
+            match self.put_blob(spooled, sidecar).await {
+                Ok(()) => break,
                 Err(_) if attempts < DEAD_CONNECTIONS_MAX && began.elapsed() < DEAD_WITHIN => attempts += 1,
                 Err(cause) => return Err(VaultError::unavailable("store a blob in the S3 store")(cause)),
             }
@@ -210,7 +238,7 @@ impl Vault for S3Vault {
         let attempt = "look for a blob in the S3 store";
         let key = self.key_of(digest).map_err(VaultError::unavailable(attempt))?;
         let found = self.bucket.head(&key).await.map_err(VaultError::unavailable(attempt))?;
-        Ok(found.map(|found| found.size))
+        Ok(found.map(|found| found.meta.size))
     }
 
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>> {
@@ -220,6 +248,12 @@ impl Vault for S3Vault {
         self.list_blobs(after, limit).await.map_err(VaultError::unavailable("list the S3 store"))
     }
 
+    async fn sidecars(&self, digests: &[Digest]) -> Result<Vec<Vec<Sidecar>>> {
+        let asked: Vec<_> = digests.iter().map(|digest| self.sidecars_of(*digest)).collect();
+        let told = stream::iter(asked).buffered(ASKED_AT_ONCE).try_collect().await;
+        told.map_err(VaultError::unavailable("read where blobs of the S3 store came from"))
+    }
+
     async fn remove(&self, digest: &Digest) -> Result<()> {
         self.remove_blob(digest).await.map_err(VaultError::unavailable("remove a blob from the S3 store"))
     }
@@ -227,17 +261,6 @@ impl Vault for S3Vault {
     async fn probe(&self) -> Result<()> {
         self.bucket.probe().await.map_err(VaultError::unavailable("write to the S3 store"))
     }
-}
-
-/// The digest in an object's name, and the sidecar's word if it is one.
-fn parse_name(object: &ObjectMeta) -> Option<(Digest, Option<&str>)> {
-    let name = object.location.filename()?;
-    let (digest, word) = name.split_once('~').map_or((name, None), |(digest, word)| (digest, Some(word)));
-    Digest::parse_hex(digest).map(|digest| (digest, word))
-}
-
-fn stored_blob(digest: Digest, object: &ObjectMeta) -> StoredBlob {
-    StoredBlob { digest, size_bytes: object.size, stored_at: modified_at(object), sidecars: Vec::new() }
 }
 
 fn modified_at(object: &ObjectMeta) -> Timestamp {

@@ -6,13 +6,15 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
-use object_store::aws::{AmazonS3, AmazonS3Builder, Checksum};
+use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::{BackoffConfig, Certificate, ClientOptions, RetryConfig};
 
 use super::places;
+use super::signing::Signing;
 
 /// A request is repeated at most this often: whoever waits for a save is better off with an answer that is repeated.
 const RETRIES_MAX: usize = 2;
@@ -99,7 +101,7 @@ impl Settings {
             .with_bucket_name(&self.bucket)
             .with_region(&self.region)
             .with_virtual_hosted_style_request(is_virtual)
-            .with_checksum_algorithm(Checksum::SHA256)
+            .with_crypto_provider(Arc::new(Signing))
             // One request a key: every store knows it, and conditions hold for it.
             .with_disable_bulk_delete(true)
             .with_retry(retries())

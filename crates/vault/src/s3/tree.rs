@@ -18,7 +18,7 @@ use object_store::path::Path;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
 
-use super::bucket::{Bucket, Condition, Outcome};
+use super::bucket::{Bucket, Condition, Outcome, Terms};
 use super::settings::Settings;
 use super::{modified_at, reading::ObjectReader};
 use crate::tree::{Glance, Place, Publication, Replaced, Tree, is_backup};
@@ -137,7 +137,7 @@ impl S3Tree {
     }
 
     async fn write(&self, key: &Path, content: &Spooled, condition: &Condition) -> io::Result<Outcome> {
-        self.bucket.write_spooled(key, content, condition).await
+        self.bucket.write_spooled(key, content, Terms::just(condition)).await
     }
 
     /// The name shows something else by now: this is not the backup of it.
@@ -188,7 +188,7 @@ impl Tree for S3Tree {
         let look = async { self.bucket.head(&self.key_of(place, place.name.as_str())?).await };
         let found =
             look.await.map_err(VaultError::unavailable("look at a published file of the S3 store"))?;
-        Ok(found.map(|found| Glance { size_bytes: found.size, modified_at: modified_at(&found) }))
+        Ok(found.map(|found| Glance { size_bytes: found.meta.size, modified_at: modified_at(&found.meta) }))
     }
 
     async fn backups(&self, place: &Place) -> Result<Vec<String>> {

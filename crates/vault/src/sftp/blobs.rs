@@ -11,12 +11,13 @@
 //! name of its own, so a request of a dead connection that is carried out late can only name a whole blob. No extension is
 //! needed; without `posix-rename@openssh.com` a blob that is there is never touched. What is not the blob its name says is moved aside.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
+use futures_util::future;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use jiff::SignedDuration;
 use model::Digest;
@@ -28,6 +29,7 @@ use super::failure::{Failure, Outcome};
 use super::pool::Pool;
 use super::reader;
 use super::transfer::Promise;
+use crate::told::Told;
 use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError};
 
 /// Folders looked at or made at once: as many open handles, and far fewer than the library bears.
@@ -184,6 +186,15 @@ impl Vault for SftpVault {
         listed.await.map_err(unavailable("list the vault"))
     }
 
+    async fn sidecars(&self, digests: &[Digest]) -> Result<Vec<Vec<Sidecar>>> {
+        self.ready().await?;
+        let read = self.pool.run(|connection, _| {
+            let paths = Arc::clone(&self.paths);
+            async move { sidecars(&connection, &paths, digests).await }
+        });
+        read.await.map_err(unavailable("read where blobs came from"))
+    }
+
     async fn remove(&self, digest: &Digest) -> Result<()> {
         self.ready().await?;
         let digest = *digest;
@@ -268,25 +279,32 @@ async fn list(
     Ok(found)
 }
 
-/// The blobs of one folder in order, each with its sidecars.
+/// The blobs of one folder in order.
 async fn list_folder(connection: &Connection, folder: String) -> Outcome<Vec<StoredBlob>> {
-    let mut blobs = BTreeMap::new();
-    let mut sidecars = Vec::new();
-    for (name, seen) in connection.list(&folder).await? {
-        if let Some((digest, word)) = name.split_once('~') {
-            sidecars.extend(Digest::parse_hex(digest).zip(Sidecar::parse_word(word)));
-        } else if let Some(digest) = Digest::parse_hex(&name) {
-            let (size_bytes, stored_at) = (seen.size_bytes, seen.modified_at);
-            blobs.insert(digest, StoredBlob { digest, size_bytes, stored_at, sidecars: Vec::new() });
+    let listed = connection.list(&folder).await?;
+    let mut blobs: Vec<StoredBlob> = listed
+        .into_iter()
+        .filter_map(|(name, seen)| {
+            let digest = Digest::parse_hex(&name)?;
+            Some(StoredBlob { digest, size_bytes: seen.size_bytes, stored_at: seen.modified_at })
+        })
+        .collect();
+    blobs.sort_by_key(|blob| blob.digest);
+    Ok(blobs)
+}
+
+async fn sidecars(connection: &Connection, paths: &Paths, digests: &[Digest]) -> Outcome<Vec<Vec<Sidecar>>> {
+    let folders: BTreeSet<String> = digests.iter().map(|digest| paths.folder_of(digest)).collect();
+    let folders: Vec<String> = folders.into_iter().collect();
+    let mut told = Told::of(digests);
+    // Some at once and all of them to their end: what is opened must be closed.
+    for some in folders.chunks(FOLDERS_AT_ONCE) {
+        let listed = future::join_all(some.iter().map(|folder| connection.list(folder))).await;
+        for entries in listed {
+            entries?.iter().for_each(|(name, _)| told.note(name));
         }
     }
-    sidecars.sort_by_key(|(_, sidecar)| sidecar.to_word());
-    for (digest, sidecar) in sidecars {
-        if let Some(blob) = blobs.get_mut(&digest) {
-            blob.sidecars.push(sidecar);
-        }
-    }
-    Ok(blobs.into_values().collect())
+    Ok(told.in_order())
 }
 
 /// The bytes first: should this be cut short, what is left is a name that says nothing.

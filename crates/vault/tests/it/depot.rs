@@ -3,11 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use model::{Digest, DocumentId, EditorKey, Guards};
 use tokio::io::AsyncReadExt as _;
+use tokio::sync::Notify;
 use vault::depot::{Depot, Fill, Room};
 use vault::local::LocalVault;
 use vault::local::tree::LocalTree;
@@ -18,12 +20,16 @@ const UP: u8 = 0;
 /// As a server whose disk is full.
 const READ_ONLY: u8 = 1;
 const AWAY: u8 = 2;
+/// Takes what it is sent and says nothing.
+const SILENT: u8 = 3;
 
 /// A far vault whose line can be cut.
 #[derive(Clone)]
 struct Far {
     vault: Arc<LocalVault>,
     state: Arc<AtomicU8>,
+    /// Told when a put was met with silence.
+    asked: Arc<Notify>,
 }
 
 impl Far {
@@ -48,6 +54,10 @@ impl Vault for Far {
         "far"
     }
     async fn put(&self, spooled: &Spooled, sidecar: &Sidecar) -> Result<()> {
+        if self.state.load(Ordering::SeqCst) == SILENT {
+            self.asked.notify_one();
+            std::future::pending::<()>().await;
+        }
         self.check(UP)?;
         self.vault.put(spooled, sidecar).await
     }
@@ -66,6 +76,10 @@ impl Vault for Far {
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>> {
         self.check(READ_ONLY)?;
         self.vault.list(after, limit).await
+    }
+    async fn sidecars(&self, digests: &[Digest]) -> Result<Vec<Vec<Sidecar>>> {
+        self.check(READ_ONLY)?;
+        self.vault.sidecars(digests).await
     }
     async fn remove(&self, digest: &Digest) -> Result<()> {
         self.check(UP)?;
@@ -87,7 +101,7 @@ impl Stage {
     fn new(room: Room) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let vault = Arc::new(LocalVault::open(&folder.path().join("far"), &Guards::ALL).unwrap());
-        let far = Far { vault, state: Arc::default() };
+        let far = Far { vault, state: Arc::default(), asked: Arc::default() };
         let depot = Self::depot(&far, folder.path(), room);
         Self { far, depot, folder }
     }
@@ -160,8 +174,7 @@ async fn what_comes_while_the_far_side_is_away_waits_and_is_delivered_with_all_t
     assert_eq!(stage.depot.fill().await.unwrap(), Fill::default());
     let listed = stage.far.list(None, 100).await.unwrap();
     assert_eq!(listed.len(), 11);
-    let five = listed.iter().find(|blob| blob.digest == content(5).digest).unwrap();
-    assert_eq!(five.sidecars.len(), 2);
+    assert_eq!(stage.far.sidecars(&[content(5).digest]).await.unwrap()[0].len(), 2);
     assert_eq!(read(stage.depot.as_ref(), &content(5).digest).await, b"content 5");
 }
 
@@ -316,5 +329,47 @@ async fn nothing_is_lost_while_the_line_comes_and_goes_and_deliveries_run_beside
 
     let listed = stage.far.list(None, 100).await.unwrap();
     assert_eq!((listed.len(), stage.depot.fill().await.unwrap()), (20, Fill::default()));
-    assert_eq!(listed.iter().map(|blob| blob.sidecars.len()).sum::<usize>(), 300, "none was lost on the way");
+    let digests: Vec<Digest> = listed.iter().map(|blob| blob.digest).collect();
+    assert_eq!(stage.far.sidecars(&digests).await.unwrap().concat().len(), 300, "none was lost on the way");
+}
+
+/// A process was killed between the bytes and their sidecar.
+#[tokio::test]
+async fn a_blob_in_the_depot_without_a_sidecar_is_delivered_too() {
+    let stage = Stage::new(Room::Bytes(MIB));
+    stage.far.set(AWAY);
+    for number in 0..3 {
+        stage.depot.put(&content(number), &saved("k1")).await.unwrap();
+    }
+    let digest = content(1).digest;
+    let folder = stage.folder.path().join(format!("near/blobs/{}", &digest.to_string()[..2]));
+    std::fs::remove_file(folder.join(format!("{digest}~k1~2"))).unwrap();
+
+    stage.far.set(UP);
+    let delivered = stage.depot.deliver().await.unwrap();
+
+    assert_eq!(delivered.blobs, 3);
+    assert_eq!(stage.far.sidecars(&[digest]).await.unwrap(), [Sidecar::or_nobodys(Vec::new())]);
+}
+
+#[tokio::test]
+async fn a_far_side_that_is_silent_holds_up_one_save_and_not_all() {
+    let stage = Stage::new(Room::Bytes(MIB));
+    stage.far.set(AWAY);
+    stage.depot.put(&content(0), &saved("k1")).await.unwrap();
+    stage.far.set(SILENT);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(6)).await;
+    tokio::time::resume();
+
+    let depot = Arc::clone(&stage.depot);
+    let held_up = tokio::spawn(async move { depot.put(&content(1), &saved("k1")).await });
+    stage.far.asked.notified().await;
+    for number in 2..5 {
+        stage.depot.put(&content(number), &saved("k1")).await.unwrap();
+    }
+
+    assert_eq!(stage.depot.fill().await.unwrap().blobs, 4);
+    assert!(!held_up.is_finished());
+    held_up.abort();
 }

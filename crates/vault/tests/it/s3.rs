@@ -141,7 +141,86 @@ async fn damaged_bytes_are_replaced_by_sound_ones_and_kept_aside() {
 
     assert_eq!(std::fs::read(&file).unwrap(), b"whole");
     assert_eq!(set_aside(&server), [b"whale"]);
-    assert_eq!(vault.list(None, 10).await.unwrap()[0].sidecars, [saved()]);
+    assert_eq!(vault.sidecars(&[spooled.digest]).await.unwrap(), [[saved()]]);
+}
+
+/// The objects under `blobs/`, without what the server keeps for itself.
+fn objects(server: &S3Server) -> Vec<String> {
+    let folder = server.folder().unwrap().join("some/where/blobs");
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    names.map(|name| name.into_string().unwrap()).filter(|name| !name.starts_with('.')).collect()
+}
+
+#[tokio::test]
+async fn the_first_sidecar_goes_with_the_bytes_and_later_ones_are_objects() {
+    let server = S3Server::on_disk();
+    let vault = S3Vault::open(&settings(server.endpoint())).unwrap();
+    let spooled = Spool::hold(Bytes::from_static(b"whole"));
+    let other = Sidecar::Brought { document: DocumentId::parse("other").unwrap() };
+
+    vault.put(&spooled, &saved()).await.unwrap();
+    vault.put(&spooled, &saved()).await.unwrap();
+
+    assert_eq!(objects(&server), [spooled.digest.to_string()]);
+    assert_eq!(vault.sidecars(&[spooled.digest]).await.unwrap(), [[saved()]]);
+
+    vault.put(&spooled, &other).await.unwrap();
+    vault.mend(&spooled).await.unwrap();
+
+    assert_eq!(objects(&server).len(), 2);
+    assert_eq!(vault.sidecars(&[spooled.digest]).await.unwrap(), [[other, saved()]]);
+}
+
+#[tokio::test]
+async fn a_blob_of_several_parts_has_its_sidecar_with_it() {
+    let server = S3Server::on_disk();
+    let vault = S3Vault::open(&settings(server.endpoint())).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = Spool::open(folder.path()).unwrap().begin();
+    for number in 0..33_u8 {
+        writer.write(&vec![number; 1024 * 1024]).await.unwrap();
+    }
+    let spooled = writer.finish().await.unwrap();
+
+    vault.put(&spooled, &saved()).await.unwrap();
+
+    assert_eq!(objects(&server), [spooled.digest.to_string()]);
+    assert_eq!(vault.sidecars(&[spooled.digest]).await.unwrap(), [[saved()]]);
+}
+
+#[tokio::test]
+async fn sidecars_of_earlier_releases_are_objects_and_are_told() {
+    let server = S3Server::on_disk();
+    let vault = S3Vault::open(&settings(server.endpoint())).unwrap();
+    let digest = Digest::of(b"whole");
+    let folder = server.folder().unwrap().join("some/where/blobs");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(digest.to_string()), b"whole").unwrap();
+    std::fs::write(folder.join(format!("{digest}~{}", saved().to_word())), b"").unwrap();
+
+    assert_eq!(vault.sidecars(&[digest]).await.unwrap(), [[saved()]]);
+    vault.put(&Spool::hold(Bytes::from_static(b"whole")), &saved()).await.unwrap();
+
+    assert_eq!(vault.sidecars(&[digest]).await.unwrap(), [[saved()]]);
+    assert_eq!(vault.list(None, 10).await.unwrap().len(), 1);
+}
+
+/// A byte of the spool turned over on the disk, between arriving and sending.
+#[tokio::test]
+async fn what_is_not_the_blob_any_more_does_not_get_its_name() {
+    for server in [S3Server::on_disk(), S3Server::in_memory()] {
+        let vault = S3Vault::open(&settings(server.endpoint())).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let spooled = large(folder.path()).await;
+        let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let mut bytes = std::fs::read(&file).unwrap();
+        bytes[4711] ^= 1;
+        std::fs::write(&file, bytes).unwrap();
+
+        assert!(vault.put(&spooled, &saved()).await.is_err());
+
+        assert_eq!(vault.size_of(&spooled.digest).await.unwrap(), None);
+    }
 }
 
 #[tokio::test]

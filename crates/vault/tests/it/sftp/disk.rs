@@ -224,7 +224,7 @@ async fn damaged_bytes_are_replaced_by_sound_ones_and_kept_aside() {
 
         assert_eq!(std::fs::read(&path).unwrap(), b"whole", "{denied:?}");
         assert_eq!(set_aside(&sshd), [b"whale"], "{denied:?}");
-        assert_eq!(vault.list(None, 10).await.unwrap()[0].sidecars, [sidecar()]);
+        assert_eq!(vault.sidecars(&[spooled.digest]).await.unwrap(), [[sidecar()]]);
         assert_eq!(std::fs::read_dir(sshd.root().join("vault/tmp")).unwrap().count(), 0);
     }
 }
