@@ -13,6 +13,7 @@
 mod installing;
 mod ports;
 pub mod proxy;
+pub mod redis;
 pub mod s3;
 
 pub use ports::free_port;

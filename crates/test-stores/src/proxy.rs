@@ -50,11 +50,27 @@ pub struct Proxy {
 #[derive(Debug)]
 struct Shared {
     server_port: u16,
-    mode: Mutex<Mode>,
-    open: Mutex<Vec<TcpStream>>,
+    state: Mutex<State>,
     request_bytes: AtomicU64,
     replies: AtomicU64,
     is_over: std::sync::atomic::AtomicBool,
+}
+
+/// Under one lock: a connection is either cut by a change of mode or made under the new one.
+#[derive(Debug)]
+struct State {
+    mode: Mode,
+    /// How often the mode was set.
+    changes: u64,
+    open: Vec<TcpStream>,
+}
+
+impl State {
+    fn cut_all(&mut self) {
+        for stream in self.open.drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
 }
 
 impl Proxy {
@@ -64,8 +80,7 @@ impl Proxy {
         let port = listener.local_addr().unwrap().port();
         let shared = Arc::new(Shared {
             server_port,
-            mode: Mutex::new(Mode::Pass),
-            open: Mutex::default(),
+            state: Mutex::new(State { mode: Mode::Pass, changes: 0, open: Vec::new() }),
             request_bytes: AtomicU64::new(0),
             replies: AtomicU64::new(0),
             is_over: false.into(),
@@ -92,10 +107,11 @@ impl Proxy {
 
     /// From now on; connections there are, are cut.
     pub fn set(&self, mode: Mode) {
-        *self.shared.mode() = mode;
+        let mut state = self.shared.state();
+        (state.mode, state.changes) = (mode, state.changes + 1);
         self.shared.request_bytes.store(0, Ordering::SeqCst);
         self.shared.replies.store(0, Ordering::SeqCst);
-        self.shared.cut_all();
+        state.cut_all();
     }
 
     /// How many bytes clients have sent since the mode was set.
@@ -112,34 +128,46 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::SeqCst);
-        self.shared.cut_all();
+        self.shared.state().cut_all();
         let _ = TcpStream::connect(("127.0.0.1", self.port));
     }
 }
 
 impl Shared {
-    fn mode(&self) -> std::sync::MutexGuard<'_, Mode> {
-        self.mode.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn cut_all(&self) {
-        for stream in self.open.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+    fn mode(&self) -> Mode {
+        self.state().mode
     }
 
     fn take(self: &Arc<Self>, client: TcpStream) {
-        let mode = *self.mode();
+        let (mode, changes) = {
+            let state = self.state();
+            (state.mode, state.changes)
+        };
         if mode == Mode::Refuse {
             return;
         }
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(client.try_clone().unwrap());
-        if mode == Mode::Silent {
-            return;
+        // Not under the lock: a server that is stopped lets clients wait.
+        let server = match mode {
+            Mode::Silent => None,
+            _ => match TcpStream::connect(("127.0.0.1", self.server_port)) {
+                Ok(server) => Some(server),
+                Err(_) => return,
+            },
+        };
+        {
+            let mut state = self.state();
+            if state.changes != changes {
+                // The mode it was made under is over, and so is the connection.
+                return;
+            }
+            state.open.extend([Some(&client), server.as_ref()].into_iter().flatten().map(twin));
         }
-        let Ok(server) = TcpStream::connect(("127.0.0.1", self.server_port)) else { return };
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).push(server.try_clone().unwrap());
-        let streams = (client.try_clone().unwrap(), server.try_clone().unwrap());
+        let Some(server) = server else { return };
+        let streams = (twin(&client), twin(&server));
         let requests = Arc::clone(self);
         std::thread::spawn(move || requests.pass(streams, Self::may_send));
         let replies = Arc::clone(self);
@@ -157,7 +185,7 @@ impl Shared {
             };
             let is_over = to.write_all(bytes).is_err() || !matches!(passing, Passing::All);
             if matches!(passing, Passing::Only(_)) {
-                self.cut_all();
+                self.state().cut_all();
             }
             if is_over {
                 break;
@@ -172,7 +200,7 @@ impl Shared {
     fn may_send(&self, piece: &[u8]) -> Passing {
         let count = piece.len();
         let before = self.request_bytes.fetch_add(count as u64, Ordering::SeqCst);
-        let mode = *self.mode();
+        let mode = self.mode();
         match mode {
             Mode::CutRequestsAfter(limit) if before + count as u64 > limit => {
                 Passing::Only(usize::try_from(limit.saturating_sub(before)).unwrap_or(count).min(count))
@@ -187,7 +215,7 @@ impl Shared {
 
     /// What may pass of a piece of an answer.
     fn may_answer(&self, piece: &[u8]) -> Passing {
-        let mode = *self.mode();
+        let mode = self.mode();
         // Told instead of a body, it would be taken for the body.
         if matches!(mode, Mode::DenyReplyAfter(_)) && !piece.starts_with(b"HTTP/") {
             return Passing::All;
@@ -198,5 +226,23 @@ impl Shared {
             Mode::DenyReplyAfter(limit) if before == limit => Passing::Instead(FAILED),
             _ => Passing::All,
         }
+    }
+}
+
+fn twin(stream: &TcpStream) -> TcpStream {
+    stream.try_clone().unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_of_a_server_that_is_not_there_is_not_left_waiting() {
+        let proxy = Proxy::before(crate::free_port());
+        let mut client = TcpStream::connect(("127.0.0.1", proxy.port())).unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+
+        assert!(matches!(client.read(&mut [0]), Ok(0)), "the end, and no silence");
     }
 }

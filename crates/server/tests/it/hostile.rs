@@ -315,3 +315,35 @@ async fn numbers_and_places_that_nothing_can_have_are_not_a_failure_of_the_store
     assert_eq!(trail.json::<Value>().await.unwrap()["entries"], json!([]));
     stage.stop().await;
 }
+
+/// Every text that can be asked with, in every question that is described, with bytes that not every store can hold.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_text_in_a_question_is_a_failure_of_the_store() {
+    let stage = Stage::start().await;
+    stage.docx("12345").await;
+    let described = stage.get("/api/openapi.json").await;
+    let mut asked = 0;
+    for (path, item) in described["paths"].as_object().unwrap() {
+        let parameters = item["get"]["parameters"].as_array().into_iter().flatten();
+        for parameter in parameters.filter(|parameter| parameter["in"] == "query") {
+            let name = parameter["name"].as_str().unwrap();
+            let place = filled(path);
+            for text in ["\0", "a\0b", "\u{fffd}", "'; DROP TABLE documents; --", "%", "\u{202e}"] {
+                let request = stage.request(reqwest::Method::GET, &place).query(&[(name, text)]);
+                let status = request.send().await.unwrap().status();
+                assert!(!status.is_server_error(), "{place}?{name}={text:?} is answered {status}");
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked > 100, "only {asked} questions");
+    stage.stop().await;
+}
+
+/// A path with things that are there, as far as they are known.
+fn filled(path: &str) -> String {
+    let ids = [("{company}", "acme"), ("{project}", "plans"), ("{document}", "12345"), ("{id}", "12345")];
+    let path = ids.iter().fold(path.to_owned(), |path, (name, id)| path.replace(name, id));
+    let parts = path.split('/').map(|part| if part.starts_with('{') { "1" } else { part });
+    parts.collect::<Vec<_>>().join("/")
+}

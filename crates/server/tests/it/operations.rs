@@ -15,7 +15,7 @@ async fn health_and_readiness_answer_without_a_token() {
         let response = stage.http.get(format!("{}{path}", stage.base)).send().await.unwrap();
         assert_eq!(response.status().as_u16(), 200, "{path}");
     }
-    stage.app().stop_being_ready();
+    stage.apps().for_each(|app| app.stop_being_ready());
     let ready = stage.http.get(format!("{}/readyz", stage.base)).send().await.unwrap();
     assert_eq!(ready.status().as_u16(), 503);
     let alive = stage.http.get(format!("{}/healthz", stage.base)).send().await.unwrap();
@@ -42,7 +42,7 @@ async fn newcomers_are_served_until_balancers_have_noticed_that_the_service_stop
 #[tokio::test(flavor = "multi_thread")]
 async fn newcomers_are_told_to_come_back_while_the_service_stops() {
     let stage = Stage::start().await;
-    stage.app().turn_newcomers_away();
+    stage.apps().for_each(|app| app.turn_newcomers_away());
 
     let response = stage.request(Method::GET, "/api/v1/companies").send().await.unwrap();
 

@@ -1,6 +1,5 @@
 //! A real Redis for one test: on a free port of this machine, in a folder of its own, gone with the test.
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use model::DocumentId;
@@ -79,24 +78,8 @@ impl Server {
 }
 
 fn spawn(port: u16, folder: &TempDir, arguments: &[String]) -> Child {
-    Command::new("redis-server")
-        .args([
-            "--port",
-            &port.to_string(),
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-            "--appendonly",
-            "no",
-            "--dir",
-        ])
-        .arg(folder.path())
-        .args(arguments)
-        .stdout(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap()
+    let mut command = Command::from(test_stores::redis::command(port, folder.path()));
+    command.args(arguments).kill_on_drop(true).spawn().unwrap()
 }
 
 async fn is_up(port: u16, child: &mut Child) -> bool {

@@ -10,7 +10,6 @@
 //! database for each (`ledger::postgres::throwaway`); Redis and sshd are started by each test, which takes milliseconds.
 
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
 use ledger::postgres::throwaway::{Database, Server};
@@ -119,23 +118,7 @@ impl Redis {
 }
 
 fn spawn(port: u16, folder: &Path) -> Child {
-    Command::new("redis-server")
-        .args([
-            "--port",
-            &port.to_string(),
-            "--bind",
-            "127.0.0.1",
-            "--save",
-            "",
-            "--appendonly",
-            "no",
-            "--dir",
-        ])
-        .arg(folder)
-        .stdout(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap()
+    Command::from(test_stores::redis::command(port, folder)).kill_on_drop(true).spawn().unwrap()
 }
 
 async fn ask(port: u16, word: &str) -> std::io::Result<String> {

@@ -81,6 +81,11 @@ pub(crate) fn config(folder: &Path, document_server: &str, changes: &[(&str, &st
         ("SAVING_FETCH_SPREAD_MS", "300".to_owned()),
         ("RECOVERING_INTERVAL_SECONDS", "1".to_owned()),
         ("STOPPING_NOTICE_MS", "0".to_owned()),
+        // How full the disk of this machine is, is no matter of the tests.
+        ("DISK_WARN_FREE_MIB", "0".to_owned()),
+        ("DISK_WARN_FREE_PERCENT", "0".to_owned()),
+        ("DISK_UPLOADS_FREE_MIB", "0".to_owned()),
+        ("DISK_SAVES_FREE_MIB", "0".to_owned()),
     ];
     let mut variables: BTreeMap<String, String> =
         settings.into_iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)).collect();

@@ -7,8 +7,8 @@ use saveguard::config::{Config, StoreKind};
 use tokio::net::TcpListener;
 
 use super::balancer::Balancer;
-use super::config;
 use super::engines::{Choice, Engines};
+use super::{config, free_port};
 
 pub(crate) struct Site {
     choice: Choice,
@@ -58,9 +58,10 @@ impl Site {
     }
 }
 
-/// What no two instances share: the data folder. The first one has the folder that a single instance would have.
+/// What no two instances share: the data folder, and the address. The first one has those that a single instance would have.
 fn of_its_own(mut config: Config, number: usize) -> Config {
     if number > 0 {
+        config.server.listen.set_port(free_port());
         let name = config.server.data.file_name().unwrap().to_str().unwrap();
         config.server.data = config.server.data.with_file_name(format!("{name}-{number}"));
     }
