@@ -14,6 +14,7 @@ mod cluster;
 mod console;
 mod gauge;
 mod lanes;
+mod options;
 mod published;
 mod report;
 mod saves;
@@ -36,7 +37,7 @@ Usage: bench NAME [--json] [OPTIONS]
          (5 minutes; needs PostgreSQL, redis-server, and root)
   console  every page on a ledger with 100,000 documents and 1,000,000 record versions (5 minutes)
   lanes  tasks in order per key, beside plain tokio and a thread per key in Java (5 minutes)
-  published  a published name that is watched while it is replaced by 10,000 saves over SFTP (10 minutes; needs sshd, and root)
+  published  published names that are watched while 10,000 saves over SFTP replace them (10 minutes; needs sshd, and root)
   saves  durable saves through the service, beside a reference that only flushes, hashes and inflates (10 minutes)
   seed1  the three scenarios of seed 1 through the running service (seconds)
   sessions  saves while thousands of sessions are held, beside the same saves with one (12 minutes)

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -52,9 +52,7 @@ impl Postgres {
         let tables = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace";
         Ok((self.number(tables)?, self.number("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")?))
     }
-}
 
-impl Postgres {
     /// Processor time of the server so far, in seconds: its own, that of its processes, and of those that ended.
     pub(super) fn cpu_s(&self) -> Result<f64> {
         let pid = self.server.log().with_file_name("data").join("postmaster.pid");
@@ -81,22 +79,8 @@ pub(super) struct Redis {
 impl Redis {
     pub(super) async fn start(folder: &Path) -> Result<Self> {
         let address = free_address()?;
-        let process = Command::new("redis-server")
-            .args([
-                "--port",
-                &address.port().to_string(),
-                "--bind",
-                "127.0.0.1",
-                "--save",
-                "",
-                "--appendonly",
-                "no",
-            ])
-            .arg("--dir")
-            .arg(folder)
-            .stdout(Stdio::null())
-            .spawn()
-            .context("redis-server cannot be started")?;
+        let mut command = test_stores::redis::command(address.port(), folder);
+        let process = command.spawn().context("redis-server cannot be started")?;
         let redis = Self { address, process };
         let deadline = tokio::time::Instant::now() + STARTED_WITHIN;
         while tokio::net::TcpStream::connect(address).await.is_err() {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use tokio::task::JoinSet;
 
+use crate::gauge::cpu_s;
 use crate::stage::{Callback, DocumentServer, Service, Template, Wire, open_document};
 use crate::submission::scene::{Scene, add_template};
 
@@ -36,6 +37,38 @@ impl Instance {
     pub(super) fn service(&self) -> &Service {
         &self.service
     }
+
+    fn cpu_s(&self) -> f64 {
+        cpu_s(self.service.process())
+    }
+}
+
+/// What came of a round, for each instance.
+pub(super) struct Round {
+    per_s: Vec<f64>,
+    /// Of a core, that it used.
+    percent: Vec<f64>,
+}
+
+impl Round {
+    pub(super) fn saves_per_s(&self) -> f64 {
+        self.per_s.iter().sum()
+    }
+
+    /// What the idlest used of a core, in percent.
+    pub(super) fn least_percent(&self) -> f64 {
+        self.percent.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+}
+
+impl std::fmt::Display for Round {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{:.0}/s", self.saves_per_s())?;
+        for (per_s, percent) in self.per_s.iter().zip(&self.percent) {
+            write!(out, ", {per_s:.1}/s with {percent:.1} %")?;
+        }
+        Ok(())
+    }
 }
 
 /// Saves that go on and on.
@@ -59,15 +92,16 @@ impl Driver {
         Ok(keys)
     }
 
-    /// Has some instances save for a time; says how many saves there are in a second.
+    /// Has some instances save for a time.
     pub(super) async fn round(
         self: &Arc<Self>,
         instances: &[(&Instance, &[String])],
         time: Duration,
-    ) -> Result<f64> {
+    ) -> Result<Round> {
         let began = Instant::now();
+        let cpu_before_s: Vec<f64> = instances.iter().map(|(instance, _)| instance.cpu_s()).collect();
         let mut workers = JoinSet::new();
-        for (instance, keys) in instances {
+        for (at, (instance, keys)) in instances.iter().enumerate() {
             for key in *keys {
                 let (driver, key, address) = (Arc::clone(self), key.clone(), instance.service.address);
                 workers.spawn(async move {
@@ -77,15 +111,22 @@ impl Driver {
                         driver.save(&mut wire, &key).await?;
                         saves += 1;
                     }
-                    anyhow::Ok(saves)
+                    anyhow::Ok((at, saves))
                 });
             }
         }
-        let mut saves = 0;
+        let mut saves = vec![0; instances.len()];
         while let Some(done) = workers.join_next().await {
-            saves += done??;
+            let (at, done) = done??;
+            saves[at] += done;
         }
-        Ok(f64::from(saves) / began.elapsed().as_secs_f64())
+        let elapsed_s = began.elapsed().as_secs_f64();
+        let used =
+            instances.iter().zip(cpu_before_s).map(|((instance, _), before)| instance.cpu_s() - before);
+        Ok(Round {
+            per_s: saves.iter().map(|saves| f64::from(*saves) / elapsed_s).collect(),
+            percent: used.map(|used_s| used_s * 100.0 / elapsed_s).collect(),
+        })
     }
 
     async fn save(&self, wire: &mut Wire, key: &str) -> Result<()> {

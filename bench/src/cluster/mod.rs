@@ -23,6 +23,7 @@ use ledger::postgres::{Options as PostgresOptions, PostgresLedger};
 use ledger::sqlite::{Options as SqliteOptions, SqliteLedger};
 
 use crate::gauge::median;
+use crate::options;
 use crate::report::{Report, Row};
 use crate::stage::{DocumentServer, Template, build, target_folder};
 use crate::submission::workbooks;
@@ -33,6 +34,8 @@ use publishing::Saves;
 const SIZE_BYTES: usize = 100_000;
 /// Of a core, for each instance. All of them, PostgreSQL and the driver fit on two cores.
 const SLICE_PERCENT: u32 = 10;
+/// An instance that used less than this of its slice was not the limit.
+const USED_MIN: f64 = 0.8;
 /// Odd, so that the median is a measured figure.
 const ROUNDS: usize = 3;
 const ROUND_TIME: Duration = Duration::from_secs(6);
@@ -57,22 +60,17 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(crate) fn parse(mut arguments: &[&str]) -> Option<Self> {
+    pub(crate) fn parse(arguments: &[&str]) -> Option<Self> {
         let mut options = Self::default();
-        loop {
-            arguments = match arguments {
-                [] => return Some(options),
-                ["--server", path, rest @ ..] => {
-                    options.server = Some(path.into());
-                    rest
-                }
-                ["--ledger-only", rest @ ..] => {
-                    options.is_ledger_only = true;
-                    rest
-                }
+        options::read(arguments, |name, values| {
+            match name {
+                "--server" => options.server = Some(values.next()?.into()),
+                "--ledger-only" => options.is_ledger_only = true,
                 _ => return None,
-            };
-        }
+            }
+            Some(())
+        })?;
+        Some(options)
     }
 }
 
@@ -94,6 +92,7 @@ async fn measure(options: &Options) -> Result<Report> {
     publishing(&target, folder.path(), &mut findings).await?;
     if !options.is_ledger_only {
         let program = options.server.clone().map_or_else(build, Ok)?;
+        let _pieces = cap::SmallPieces::set();
         let cluster = Cluster::start((&target, folder.path()), &program).await?;
         cluster.saves(&mut findings).await?;
         cluster.submissions(&mut findings).await?;
@@ -244,9 +243,12 @@ impl Cluster {
         for round in 1..=ROUNDS {
             for ((name, cast), figures) in casts.iter().zip(&mut figures) {
                 let cast: Vec<_> = cast.iter().map(|(instance, keys)| (*instance, keys.as_slice())).collect();
-                let per_s = driver.round(&cast, ROUND_TIME).await?;
-                eprintln!("saves, {name}: round {round} of {ROUNDS}: {per_s:.0}/s");
-                figures.push(per_s);
+                let done = driver.round(&cast, ROUND_TIME).await?;
+                eprintln!("saves, {name}: round {round} of {ROUNDS}: {done}");
+                figures.push(done.saves_per_s());
+                if done.least_percent() < f64::from(SLICE_PERCENT) * USED_MIN {
+                    findings.failures.push(format!("saves, {name}, round {round}: an instance used {:.1} % of a core, so something else was the limit", done.least_percent()));
+                }
             }
         }
         drop(caps);

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use crate::gauge::{median, peak_bytes};
+use crate::options;
 use crate::report::{Report, Row};
 use crate::stage::Service;
 use asking::{Asked, Visitor};
@@ -39,27 +40,19 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(crate) fn parse(mut arguments: &[&str]) -> Option<Self> {
+    pub(crate) fn parse(arguments: &[&str]) -> Option<Self> {
         let mut options =
             Self { server: None, size: Size { documents: 100_000, record_versions: 1_000_000 } };
-        loop {
-            arguments = match arguments {
-                [] => return Some(options),
-                ["--server", path, rest @ ..] => {
-                    options.server = Some(path.into());
-                    rest
-                }
-                ["--documents", number, rest @ ..] => {
-                    options.size.documents = number.parse().ok()?;
-                    rest
-                }
-                ["--record-versions", number, rest @ ..] => {
-                    options.size.record_versions = number.parse().ok()?;
-                    rest
-                }
+        options::read(arguments, |name, values| {
+            match name {
+                "--server" => options.server = Some(values.next()?.into()),
+                "--documents" => options.size.documents = values.next()?.parse().ok()?,
+                "--record-versions" => options.size.record_versions = values.next()?.parse().ok()?,
                 _ => return None,
-            };
-        }
+            }
+            Some(())
+        })?;
+        Some(options)
     }
 }
 

@@ -109,6 +109,15 @@ impl Watched {
 }
 
 impl Seen {
+    /// What somebody else saw, of another name.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.looks += other.looks;
+        self.missing += other.missing;
+        self.torn += other.torn;
+        self.changes += other.changes;
+        self.seconds += other.seconds;
+    }
+
     /// Anything that keeps a reader from the file is as bad as its absence.
     fn note(&mut self, cause: &io::Error) {
         eprintln!("the published name could not be read: {cause}");

@@ -17,6 +17,7 @@ use understudy::load::{Held, Hold, Target};
 use understudy::{Running, Settings};
 
 use crate::gauge::{cpu_s, resident_bytes};
+use crate::options;
 use crate::report::{Report, Row};
 use crate::stage::{SECRET, Service, Template};
 use documents::Documents;
@@ -57,16 +58,18 @@ impl Options {
     /// `None` if there is no such option, or its value is none.
     pub(crate) fn parse(arguments: &[&str]) -> Option<Self> {
         let mut options = Self { sessions: 2000, seconds: 600, saves_per_s: 20.0, server: None };
-        for pair in arguments.chunks(2) {
-            let [name, value] = *pair else { return None };
+        options::read(arguments, |name, values| {
             match name {
-                "--sessions" => options.sessions = value.parse().ok().filter(|count| *count > 0)?,
-                "--seconds" => options.seconds = value.parse().ok().filter(|count| *count > 0)?,
-                "--saves-per-s" => options.saves_per_s = value.parse().ok().filter(|pace| *pace > 0.0)?,
-                "--server" => options.server = Some(value.into()),
+                "--sessions" => options.sessions = values.next()?.parse().ok().filter(|count| *count > 0)?,
+                "--seconds" => options.seconds = values.next()?.parse().ok().filter(|count| *count > 0)?,
+                "--saves-per-s" => {
+                    options.saves_per_s = values.next()?.parse().ok().filter(|pace| *pace > 0.0)?
+                }
+                "--server" => options.server = Some(values.next()?.into()),
                 _ => return None,
             }
-        }
+            Some(())
+        })?;
         Some(options)
     }
 }

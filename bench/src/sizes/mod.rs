@@ -9,6 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::options;
 use crate::report::{Report, Row};
 
 /// Processor time of PostgreSQL for one save: two cores, shared with who asked, made 800 commits a second in `bench cluster`.
@@ -30,22 +31,17 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(crate) fn parse(mut arguments: &[&str]) -> Option<Self> {
+    pub(crate) fn parse(arguments: &[&str]) -> Option<Self> {
         let mut options = Self { save_ms: SAVE_MS, cores: CORES };
-        loop {
-            arguments = match arguments {
-                [] => return (options.save_ms > 0.0 && options.cores > 0).then_some(options),
-                ["--save-ms", value, rest @ ..] => {
-                    options.save_ms = value.parse().ok()?;
-                    rest
-                }
-                ["--cores", value, rest @ ..] => {
-                    options.cores = value.parse().ok()?;
-                    rest
-                }
+        options::read(arguments, |name, values| {
+            match name {
+                "--save-ms" => options.save_ms = values.next()?.parse().ok().filter(|ms| *ms > 0.0)?,
+                "--cores" => options.cores = values.next()?.parse().ok().filter(|cores| *cores > 0)?,
                 _ => return None,
-            };
-        }
+            }
+            Some(())
+        })?;
+        Some(options)
     }
 }
 

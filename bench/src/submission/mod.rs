@@ -19,6 +19,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::gauge::{median, peak_bytes, resident_bytes};
+use crate::options;
 use crate::report::{Report, Row};
 use crate::stage::{Service, Stage};
 use beside::{Savers, percentile};
@@ -53,26 +54,18 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(crate) fn parse(mut arguments: &[&str]) -> Option<Self> {
+    pub(crate) fn parse(arguments: &[&str]) -> Option<Self> {
         let mut options = Self::default();
-        loop {
-            arguments = match arguments {
-                [] => return Some(options),
-                ["--server", path, rest @ ..] => {
-                    options.server = Some(path.into());
-                    rest
-                }
-                ["--small", rest @ ..] => {
-                    options.is_small_only = true;
-                    rest
-                }
-                ["--no-peer", rest @ ..] => {
-                    options.has_no_peer = true;
-                    rest
-                }
+        options::read(arguments, |name, values| {
+            match name {
+                "--server" => options.server = Some(values.next()?.into()),
+                "--small" => options.is_small_only = true,
+                "--no-peer" => options.has_no_peer = true,
                 _ => return None,
-            };
-        }
+            }
+            Some(())
+        })?;
+        Some(options)
     }
 }
 

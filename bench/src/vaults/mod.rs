@@ -2,7 +2,7 @@
 //! library.
 //!
 //! Every store gives its rows by one function that takes the [`Load`]s; another store is another module and another line in [`run`].
-//! Rounds of both sides alternate and the medians are shown. Connecting is part of each round, on both sides.
+//! Rounds of both sides alternate and the medians are shown.
 
 mod s3;
 mod sftp;
@@ -27,7 +27,8 @@ const PREFACE: &str = "\
 Blobs into a vault on a server of this machine. ours: the vault's own way, which ends with a sidecar and, over SFTP, a flushed folder.
 sftp, limit: OpenSSH's `sftp` with one batch of `put` and `rename` (side by side: as many batches at once). flushed: we flush every
 blob and its folder, the batch every file (`put -f`), so we flush twice as often. not flushed: neither does.
-s3, limit: the client library (object_store) that only puts the same bytes, from memory. Connecting is included everywhere.";
+s3, limit: the client library (object_store) that only puts the same bytes, from memory. Connecting is included with sftp, on both sides;
+S3 stores have been connected to, and tried out, before the time begins, as they are when a service is ready.";
 /// What is promised for SFTP, beside OpenSSH's batch, and for S3, beside the bare client.
 const SFTP_SMALL_MIN: f64 = 0.8;
 const SFTP_LARGE_MIN: f64 = 0.9;

@@ -81,6 +81,8 @@ pub(crate) struct Facts {
     /// forgotten file that it built damaged or took from an older save, or an older final save that was acknowledged
     /// after it had dropped the newer one by itself, with nobody in the document.
     pub(crate) lost_by_server: BTreeSet<String>,
+    /// Saves, by path, that the server did not offer or did not offer again, because somebody was inside or another took their place.
+    pub(crate) dropped: BTreeSet<String>,
     pub(crate) crashes: u64,
     pub(crate) forgotten: u64,
 }
@@ -102,6 +104,9 @@ impl Facts {
 
     /// The newer of two final saves that were both under way may be dropped when both have to be sent again.
     fn follow_dropped(&mut self, note: &Note, dropped: &mut Dropped) {
+        if let Note::CallbackDropped { path, .. } = note {
+            self.dropped.insert(path.clone());
+        }
         match note {
             Note::CallbackDropped { key, path, why }
                 if why == OUT_OF_PLACE && !dropped.inside.values().any(|inside| inside == key) =>

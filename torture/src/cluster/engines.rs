@@ -146,10 +146,7 @@ impl SignalsEngine {
 }
 
 fn spawn(port: u16, folder: &Path) -> Result<Child> {
-    let port = port.to_string();
-    let quiet = ["--save", "", "--appendonly", "no"];
-    let mut command = Command::new("redis-server");
-    command.args(["--port", &port, "--bind", "127.0.0.1"]).args(quiet).arg("--dir").arg(folder);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    let mut command = Command::from(test_stores::redis::command(port, folder));
+    command.stderr(Stdio::null()).kill_on_drop(true);
     command.spawn().context("redis-server cannot be started")
 }

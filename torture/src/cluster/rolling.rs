@@ -94,7 +94,8 @@ async fn restart(world: &World, number: usize, process: Option<Process>) -> Resu
     Ok(Some(process))
 }
 
-/// Every save that was offered was acknowledged, if not at once then when it was repeated; nothing was forgotten.
+/// Every save that was offered was acknowledged, if not at once then when it was repeated; nothing was forgotten. One whose answer was lost and
+/// that the server took back, because people were inside or another save had its place, goes on in that one.
 fn check_saves(world: &World) {
     let facts = Facts::of(world.editor.journal());
     let mut saves: BTreeMap<(&str, &str), (bool, u64)> = BTreeMap::new();
@@ -107,7 +108,9 @@ fn check_saves(world: &World) {
     for ((key, path), (is_acknowledged, times)) in saves {
         world.chronicle.count("saves", 1);
         world.chronicle.count("saves that had to be repeated", u64::from(times > 1));
-        if !is_acknowledged {
+        let is_taken_back = facts.dropped.contains(path);
+        world.chronicle.count("saves that the server took back", u64::from(is_taken_back));
+        if !is_acknowledged && !is_taken_back {
             let what = format!("the save {path} was never answered 0, in {times} deliveries");
             world.chronicle.accuse(Violation::new(Class::Lost, what).of_key(key));
         }

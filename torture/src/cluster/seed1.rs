@@ -134,9 +134,9 @@ impl Player {
         let host = |step: usize| hosts[(first + step) % hosts.len()];
         let (typed, closed) = (format!("{document}-{session}-typed"), format!("{document}-{session}-closed"));
         let saved_ms = self.world.chronicle.now_ms() / 1000 * 1000;
-        let checkpoint = self.claims(&grant.key, (6, saved_ms), &typed);
+        let checkpoint = self.claims(&grant.key, (6, saved_ms, saved_ms), &typed);
         // Within one second nobody can tell their order by the times they carry.
-        let last = self.claims(&grant.key, (2, saved_ms + 1000 * dice.number(0..2)), &closed);
+        let last = self.claims(&grant.key, (2, saved_ms + 1000 * dice.number(0..2), saved_ms), &closed);
         let mut apart = || Duration::from_millis(dice.number(APART_MS));
         let (early, late, again) = (apart(), apart(), apart());
         let is_repeated = dice.happens(20);
@@ -154,10 +154,11 @@ impl Player {
         Ok(())
     }
 
-    fn claims(&self, key: &str, (status, saved_ms): (u8, u64), file: &str) -> Value {
+    /// Both callbacks of a session tell of the same first change: with another time it would be another session.
+    fn claims(&self, key: &str, (status, saved_ms, began_ms): (u8, u64, u64), file: &str) -> Value {
         let now_s = self.world.chronicle.now_ms() / 1000;
         let user = json!({ "id": "ann", "name": "Ann" });
-        let changes = json!([{ "created": times::sql_style(now_s), "user": user }]);
+        let changes = json!([{ "created": times::sql_style(began_ms / 1000), "user": user }]);
         json!({
             "key": key, "status": status, "url": self.files.link(file), "users": ["ann"], "filetype": "docx",
             "history": { "serverVersion": "9.3.0", "changes": changes }, "notmodified": false,
