@@ -8,7 +8,8 @@
 //! [`History`], [`Publications`], [`Trail`], [`Callers`], [`Shares`], [`Snapshots`], [`Operations`], [`Outbox`], [`Pruning`],
 //! and for submissions [`Scopes`], [`Templates`], [`Logs`], [`Staging`], [`Records`].
 //! Adapters stand beside it ([`sqlite`], [`postgres`]), the suite every adapter passes is
-//! [`contract`], and [`faulty`] wraps any ledger so that its n-th call fails. [`turns`] only say who does what now.
+//! [`contract`], and [`faulty`] wraps any ledger so that its n-th call fails. [`turns`] only say who does what now,
+//! and [`reports`] tell other instances of it.
 //!
 //! Does not do: bytes (the vault), network, waiting for people.
 
@@ -29,6 +30,7 @@ pub mod postgres;
 pub mod pruning;
 pub mod publications;
 pub mod records;
+pub mod reports;
 pub mod saves;
 pub mod scopes;
 pub mod searching;
@@ -53,6 +55,7 @@ pub use outbox::Outbox;
 pub use pruning::Pruning;
 pub use publications::Publications;
 pub use records::Records;
+pub use reports::Reports;
 pub use saves::Saves;
 pub use scopes::Scopes;
 pub use sessions::Sessions;

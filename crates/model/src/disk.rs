@@ -5,6 +5,8 @@
 //!
 //! Guarantees: total and pure; less room never allows more. Does not do: measure, refuse, tell.
 
+use serde::{Deserialize, Serialize};
+
 /// A disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
@@ -28,7 +30,8 @@ pub struct Marks {
 }
 
 /// What the room is enough for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Space {
     /// Everything.
     Plenty,

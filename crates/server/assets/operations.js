@@ -19,13 +19,14 @@ const showCharts = (pulse) => {
 /* How things stand. */
 
 const tile = (key, value, kind = "") => el("div", { class: `tile ${kind}`.trim(), "data-tile": key }, el("strong", {}, value), el("span", {}, t(`operations.${key}`)));
+const gib = (bytes) => `${(bytes / 1073741824).toFixed(1)} GiB`;
 const worry = (number) => (number ? "warn" : "");
 
 const showTiles = (status, outbox) => {
   const waiting = outbox.targets.reduce((sum, target) => sum + target.waiting, 0);
   const dead = outbox.targets.reduce((sum, target) => sum + target.dead, 0);
   const age = (seconds) => (seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`);
-  const room = status.disk_free_bytes === null || status.disk_free_bytes === undefined ? word("disk", status.disk) : `${(status.disk_free_bytes / 1073741824).toFixed(1)} GiB`;
+  const room = status.disk_free_bytes === null || status.disk_free_bytes === undefined ? word("disk", status.disk) : gib(status.disk_free_bytes);
   fill("tiles",
     tile("health", status.is_ready ? t("operations.ready") : t("operations.stopping"), status.is_ready ? "good" : "warn"),
     tile("inbox", count(status.open_saves), worry(status.open_saves > 10)),
@@ -47,6 +48,16 @@ const showEngines = ({ engines }) => fill("engines", engines.length
     engines.map((engine) => [word("engine", engine.name), tag(engine.is_well ? t("operations.engine-well") : t("operations.engine-ill"), engine.is_well ? "good" : "bad"),
       el("code", {}, engine.place), `${count(engine.took_ms)} ms`, engine.detail]), { caption: t("operations.engines") })
   : el("p", { class: "quiet" }, t("frame.loading")));
+
+const INSTANCE_KINDS = { ready: "good", stopping: "warn", silent: "bad" };
+
+/** Where there is only one, there is nothing to tell apart. */
+const showInstances = (instances) => {
+  document.getElementById("instances-card").hidden = instances.length < 2;
+  fill("instances", table([[t("operations.instance")], [t("submissions.state")], [t("operations.instance-version")], [t("operations.since")], [t("operations.instance-documents"), "number"], [t("operations.disk"), "number"], [t("operations.instance-heard"), "number"]],
+    instances.map((each) => [[el("code", {}, each.name), each.is_this ? [" ", tag(t("operations.instance-this"), "live")] : null], tag(word("instance-state", each.state), INSTANCE_KINDS[each.state]), each.version, time(each.started_at),
+      count(each.documents), each.disk_free_bytes === null ? "—" : gib(each.disk_free_bytes), t("operations.instance-heard-ago", { n: each.heard_seconds_ago })]), { caption: t("operations.instances") }));
+};
 
 /** Those who are in a document whose saves are on their way: they wait for them. */
 const waitingFor = (lane, sessions) => sessions.filter((session) => session.document === lane.document).flatMap((session) => session.people.map((person) => [tag(person.name, "live"), " "]));
@@ -140,12 +151,13 @@ document.querySelector("main").addEventListener("click", tried(async (event) => 
 const isInUse = () => Boolean(document.querySelector("main table button:focus"));
 
 const look = async () => {
-  const below = ["status", "lanes", "sessions?limit=200", "drain", "webhooks", "submissions?limit=50", "pulse", "examination"];
-  const [status, lanes, found, drain, outbox, submissions, pulse, examination] = await Promise.all(below.map((name) => get(`/api/v1/operations/${name}`)));
+  const below = ["status", "lanes", "sessions?limit=200", "drain", "webhooks", "submissions?limit=50", "pulse", "examination", "instances"];
+  const [status, lanes, found, drain, outbox, submissions, pulse, examination, instances] = await Promise.all(below.map((name) => get(`/api/v1/operations/${name}`)));
   const sessions = found.sessions ?? found;
   showTiles(status, outbox);
   showVerdict(status, lanes, sessions, drain);
   showEngines(status);
+  showInstances(instances);
   showLanes(lanes, sessions);
   showSessions(sessions);
   showExamination(examination);

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex};
 use jiff::Timestamp;
 use lanes::Lanes;
 use ledger::postgres::{self, PostgresLedger, PostgresTurns};
+use ledger::reports::Alone;
 use ledger::sqlite::{Options, SqliteLedger};
 use ledger::turns::LocalTurns;
-use ledger::{Ledger, LedgerError, Turns};
+use ledger::{Ledger, LedgerError, Reports, Turns};
 use model::{DocumentId, Guards};
 use signals::Signals;
 use signals::local::LocalSignals;
@@ -33,6 +34,7 @@ use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
 use crate::examining::{Engines, Examinations};
 use crate::forgotten_files::ForgottenFiles;
+use crate::instances::Instance;
 use crate::metered::Metered;
 use crate::pruning::Turn;
 use crate::read_backs::ReadBacks;
@@ -56,6 +58,10 @@ pub struct App {
     pub ledger: Arc<dyn Ledger>,
     /// Who does what only one should do at a time.
     pub turns: Arc<dyn Turns>,
+    /// What instances tell each other.
+    pub reports: Arc<dyn Reports>,
+    /// Which of them this process is.
+    pub instance: Instance,
     /// Bytes.
     pub vault: Arc<dyn Vault>,
     /// What people see.
@@ -140,6 +146,8 @@ pub struct Parts {
     pub ledger: Arc<dyn Ledger>,
     /// Who does what only one should do at a time.
     pub turns: Arc<dyn Turns>,
+    /// What instances tell each other.
+    pub reports: Arc<dyn Reports>,
     /// Bytes.
     pub vault: Arc<dyn Vault>,
     /// What people see.
@@ -230,16 +238,19 @@ impl OpeningStores<'_> {
     }
 }
 
-type OpenLedger = (Arc<dyn Ledger>, Arc<dyn Turns>);
+type OpenLedger = (Arc<dyn Ledger>, Arc<dyn Turns>, Arc<dyn Reports>);
 
 /// The ledger, at the newest number of its schema.
 async fn open_ledger(config: &Config, guards: Guards) -> Result<OpenLedger, LedgerError> {
     match &config.ledger {
-        Engine::Sqlite => Ok((Arc::new(open_embedded(config, guards)?), Arc::new(LocalTurns::default()))),
+        Engine::Sqlite => {
+            let ledger = Arc::new(open_embedded(config, guards)?);
+            Ok((ledger, Arc::new(LocalTurns::default()), Arc::new(Alone)))
+        }
         Engine::Postgres(settings) => {
             let options = options_of(config, settings, guards);
-            let ledger = PostgresLedger::open(&options).await?;
-            Ok((Arc::new(ledger), Arc::new(PostgresTurns::open(&options)?)))
+            let ledger = Arc::new(PostgresLedger::open(&options).await?);
+            Ok((Arc::clone(&ledger) as Arc<dyn Ledger>, Arc::new(PostgresTurns::open(&options)?), ledger))
         }
     }
 }
@@ -367,7 +378,7 @@ impl App {
         }
         let opening = OpeningStores { stores: &config.stores, data: &data, guards, purpose, spool: &spool };
         let (vault, tree, depot) = opening.open().map_err(vault_failed)?;
-        let (ledger, turns) = open_ledger(&config, guards)
+        let (ledger, turns, reports) = open_ledger(&config, guards)
             .await
             .map_err(|cause| StartError::Ledger { place: config.ledger.place(), cause })?;
         let signals = open_signals(&config)?;
@@ -380,6 +391,7 @@ impl App {
             config,
             ledger,
             turns,
+            reports,
             vault: Arc::new(Metered(vault)),
             tree,
             depot,
@@ -402,6 +414,8 @@ impl App {
             pass_after: saving.pass_after,
             drain: parts.config.stopping.drain,
         };
+        let port = parts.config.server.listen.port();
+        let instance = Instance::here(format!("{:016x}", SystemRandom.bits()), port);
         // A stream holds a connection, and callbacks need connections too.
         let watchers_max = parts.config.sessions.streams_max.min(parts.config.server.connections_max / 2);
         Ok(Self {
@@ -436,6 +450,8 @@ impl App {
             config: parts.config,
             ledger: parts.ledger,
             turns: parts.turns,
+            reports: parts.reports,
+            instance,
             vault: parts.vault,
             tree: parts.tree,
             depot: parts.depot,

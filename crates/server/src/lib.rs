@@ -22,6 +22,7 @@ pub mod examining;
 pub mod forgotten_files;
 pub mod http;
 pub mod incoming;
+pub mod instances;
 mod metered;
 pub mod opening;
 mod patience;

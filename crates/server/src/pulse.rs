@@ -1,11 +1,14 @@
-//! The last hour of this process, for the charts of operators: how many saves were stored, and how long callbacks waited for their answer.
+//! The last hour, for the charts of operators: how many saves were stored, and how long callbacks waited for their answer.
 //!
 //! Guarantees: bounded memory (360 slots of ten seconds, 90 bytes each), a few nanoseconds per note; somebody who opens the page sees
-//! the past as well. Does not do: outlive the process, or tell of other instances; `/metrics` and a collector do.
+//! the past as well. What several instances remember is put together. Does not do: outlive the process, or keep more than an hour;
+//! `/metrics` and a collector do.
 
 use std::collections::VecDeque;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
 
 /// How much a slot holds.
 pub(crate) const SLOT_SECONDS: u64 = 10;
@@ -41,16 +44,43 @@ pub(crate) fn answered(took: Duration) {
     note(|slot| slot.answers[bucket] += 1);
 }
 
-/// Every slot since the process began, at most an hour of them, the oldest first; the last one is not over yet.
-pub(crate) fn last_hour() -> Vec<Beat> {
+/// Slots in which something happened, by how many of them ago that was.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Pulse {
+    slots: Vec<(u64, Slot)>,
+    /// How many slots the process has lived, at most an hour of them.
+    length: u64,
+}
+
+/// The last hour of this process.
+pub(crate) fn own() -> Pulse {
     let (began, slots) = &*PULSE;
     let now = began.elapsed().as_secs() / SLOT_SECONDS;
-    slots.lock().unwrap_or_else(PoisonError::into_inner).beats(now)
+    slots.lock().unwrap_or_else(PoisonError::into_inner).pulse(now)
 }
 
 /// How far the last slot is, in seconds; at least one.
 pub(crate) fn last_slot_seconds() -> u64 {
     (PULSE.0.elapsed().as_secs() % SLOT_SECONDS).max(1)
+}
+
+/// Every slot of the last hour since the first of these began, the oldest first; the last one is not over yet. Each was told so long
+/// ago.
+pub(crate) fn together(told: &[(Duration, Pulse)]) -> Vec<Beat> {
+    let mut slots = vec![Slot::default(); usize::try_from(SLOTS).unwrap_or_default()];
+    let mut length = 0;
+    for (age, pulse) in told {
+        let later = age.as_secs() / SLOT_SECONDS;
+        length = length.max((pulse.length + later).min(SLOTS));
+        for (ago, slot) in &pulse.slots {
+            let place = usize::try_from(ago + later).unwrap_or(usize::MAX);
+            if let Some(sum) = slots.get_mut(place) {
+                sum.add(slot);
+            }
+        }
+    }
+    slots.truncate(usize::try_from(length).unwrap_or(usize::MAX));
+    slots.iter().rev().map(Slot::beat).collect()
 }
 
 fn note(what: impl FnOnce(&mut Slot)) {
@@ -63,14 +93,22 @@ fn bucket_of(took: Duration) -> usize {
     BOUNDS_SECONDS.iter().position(|bound| took.as_secs_f64() <= *bound).unwrap_or(BUCKETS - 1)
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Slot {
+    #[serde(skip)]
     number: u64,
     saves: u32,
     answers: [u32; BUCKETS],
 }
 
 impl Slot {
+    fn add(&mut self, other: &Self) {
+        self.saves = self.saves.saturating_add(other.saves);
+        for (sum, more) in self.answers.iter_mut().zip(other.answers) {
+            *sum = sum.saturating_add(more);
+        }
+    }
+
     fn beat(&self) -> Beat {
         Beat { saves: self.saves, p50_ms: self.quantile(50), p95_ms: self.quantile(95) }
     }
@@ -104,17 +142,20 @@ impl Slots {
         &mut self.0[last]
     }
 
-    fn beats(&self, now: u64) -> Vec<Beat> {
-        let first = (now + 1).saturating_sub(SLOTS);
-        let of =
-            |number| self.0.iter().find(|slot| slot.number == number).map_or(Beat::default(), Slot::beat);
-        (first..=now).map(of).collect()
+    fn pulse(&self, now: u64) -> Pulse {
+        let recent = self.0.iter().filter(|slot| slot.number + SLOTS > now);
+        let slots = recent.map(|slot| (now.saturating_sub(slot.number), *slot)).collect();
+        Pulse { slots, length: (now + 1).min(SLOTS) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn beats(slots: &Slots, now: u64) -> Vec<Beat> {
+        together(&[(Duration::ZERO, slots.pulse(now))])
+    }
 
     #[test]
     fn what_happened_is_told_slot_by_slot_and_quiet_times_are_zero() {
@@ -124,13 +165,13 @@ mod tests {
         slots.at(1).answers[bucket_of(Duration::from_secs(900))] += 1;
         slots.at(3).saves += 1;
 
-        let beats = slots.beats(4);
+        let beats = beats(&slots, 4);
 
         assert_eq!(beats.iter().map(|beat| beat.saves).collect::<Vec<_>>(), [0, 2, 0, 1, 0]);
         assert_eq!((beats[1].p50_ms, beats[1].p95_ms), (Some(5.0), Some(5.0)));
         assert_eq!((beats[0].p50_ms, beats[3].p95_ms), (None, None));
         slots.at(3).answers[bucket_of(Duration::from_secs(900))] += 1;
-        assert_eq!(slots.beats(4)[3].p95_ms, Some(120_000.0), "beyond the last bound");
+        assert_eq!(self::tests::beats(&slots, 4)[3].p95_ms, Some(120_000.0), "beyond the last bound");
     }
 
     #[test]
@@ -140,11 +181,15 @@ mod tests {
             slots.at(number).saves += 1;
         }
 
-        let beats = slots.beats(SLOTS * 3 - 1);
+        let beats = beats(&slots, SLOTS * 3 - 1);
 
         assert_eq!((beats.len() as u64, slots.0.len() as u64), (SLOTS, SLOTS));
         assert!(beats.iter().all(|beat| beat.saves == 1));
-        assert_eq!(slots.beats(SLOTS * 5).iter().map(|beat| beat.saves).sum::<u32>(), 0, "long ago");
+        assert_eq!(
+            self::tests::beats(&slots, SLOTS * 5).iter().map(|beat| beat.saves).sum::<u32>(),
+            0,
+            "long ago"
+        );
     }
 
     #[test]
@@ -154,8 +199,25 @@ mod tests {
         slots.at(6).saves += 1;
 
         assert_eq!(
-            slots.beats(7).iter().map(|beat| beat.saves).collect::<Vec<_>>(),
+            beats(&slots, 7).iter().map(|beat| beat.saves).collect::<Vec<_>>(),
             [0, 0, 0, 0, 0, 0, 0, 2]
         );
+    }
+
+    #[test]
+    fn what_instances_remember_is_added_up_by_when_it_was() {
+        let (mut young, mut old) = (Slots::default(), Slots::default());
+        young.at(1).saves += 1;
+        young.at(1).answers[bucket_of(Duration::from_millis(4))] += 1;
+        old.at(98).saves += 10;
+        old.at(100).saves += 100;
+        old.at(100).answers[bucket_of(Duration::from_millis(400))] += 3;
+
+        let beats = together(&[(Duration::ZERO, young.pulse(2)), (Duration::from_secs(14), old.pulse(100))]);
+
+        assert_eq!(beats.len(), 102, "since the older one began");
+        let saves: Vec<_> = beats.iter().rev().take(5).map(|beat| beat.saves).collect();
+        assert_eq!(saves, [0, 101, 0, 10, 0], "told one slot ago, so one slot further back");
+        assert_eq!((beats[100].p50_ms, beats[100].p95_ms), (Some(500.0), Some(500.0)));
     }
 }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{App, FolderLock, StartError};
 use crate::config::Config;
 use crate::http::{Listening, listen, router};
-use crate::{announcing, callers, delivering, recovering, room, submitting, telemetry, watching};
+use crate::{announcing, callers, delivering, instances, recovering, room, submitting, telemetry, watching};
 
 /// A running service.
 pub struct Service {
@@ -72,6 +72,7 @@ impl Service {
             tokio::spawn(submitting::look_after(Arc::clone(&app), stop.clone())),
             tokio::spawn(room::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(delivering::follow(Arc::clone(&app), stop.clone())),
+            tokio::spawn(instances::follow(Arc::clone(&app), stop.clone())),
         ];
         tracing::info!(address = %listening.address, "saveguard listens");
         Ok(Self { app, listening, background, stop, _lock: lock })
@@ -104,6 +105,7 @@ impl Service {
             task.abort();
             let _ = task.await;
         }
+        instances::take_leave(&self.app).await;
         self.listening.stop().await;
         if left == 0 {
             tracing::info!("saveguard has stopped; nothing was left");

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use ledger::Ledger;
 use ledger::documents::{Author, Company, Document, Project};
+use ledger::reports::Alone;
 use ledger::sqlite::{Options, SqliteLedger};
 use ledger::turns::LocalTurns;
 use model::callbacks::{Answer, Callback};
@@ -100,6 +101,7 @@ impl Workbench {
                 Arc::clone(faults),
             )),
             turns: Arc::new(LocalTurns::default()),
+            reports: Arc::new(Alone),
             vault: Arc::new(FaultyVault::new(Arc::new(self.vault.clone()), Arc::clone(faults))),
             tree: Arc::new(FaultyTree::new(Arc::new(self.tree.clone()), Arc::clone(faults))),
             depot: None,

@@ -31,6 +31,7 @@ const MIGRATIONS: &[(&str, &str)] = migrations![
     "0012_submissions",
     "0013_console",
     "0014_finding",
+    "0015_reports",
 ];
 
 /// The lock of whoever migrates: the letters SGMG.

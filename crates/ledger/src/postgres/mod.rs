@@ -52,6 +52,7 @@ mod publications;
 mod record_checks;
 mod records;
 mod registering;
+mod reports;
 mod rows;
 mod saves;
 mod scopes;

@@ -23,6 +23,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("0012_submissions", include_str!("../../migrations/sqlite/0012_submissions.sql")),
     ("0013_console", include_str!("../../migrations/sqlite/0013_console.sql")),
     ("0014_finding", include_str!("../../migrations/sqlite/0014_finding.sql")),
+    ("0015_reports", include_str!("../../migrations/sqlite/0015_reports.sql")),
 ];
 
 pub(super) fn migrate(connection: &Connection) -> Result<()> {

@@ -43,15 +43,16 @@ fn show(view: &LanesView) {
         tell("No lane holds anything.");
         return;
     }
-    let line = |cells: [&str; 6]| {
-        let [lane, line, waiting, preparing, finishing, age] = cells;
-        print(&format!("{lane:<40} {line:<13} {waiting:>7} {preparing:>9} {finishing:>9} {age:>9}"));
+    let line = |cells: [&str; 7]| {
+        let [lane, line, waiting, preparing, finishing, age, instance] = cells;
+        let counts = format!("{waiting:>7} {preparing:>9} {finishing:>9}");
+        print(&format!("{lane:<40} {line:<13} {counts} {age:>9}  {instance}"));
     };
-    line(["LANE", "LINE", "WAITING", "PREPARING", "FINISHING", "AGE"]);
+    line(["LANE", "LINE", "WAITING", "PREPARING", "FINISHING", "AGE", "INSTANCE"]);
     for lane in &view.lanes {
         let age = format!("{:.1} s", Duration::from_millis(lane.oldest_ms).as_secs_f64());
         let counts = [lane.waiting, lane.preparing, lane.finishing].map(|count| count.to_string());
-        line([&lane.name, &lane.line, &counts[0], &counts[1], &counts[2], &age]);
+        line([&lane.name, &lane.line, &counts[0], &counts[1], &counts[2], &age, &lane.instance]);
     }
     tell(&format!("{} documents have saves in progress.", view.count));
 }

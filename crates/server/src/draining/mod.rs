@@ -5,7 +5,7 @@
 //! wait for the saves that are on their way. What is left when the time is up is at risk, and is named.
 //!
 //! Guarantees: nobody is dropped and nothing is closed; nothing is held while the server is asked; bounded time; one drain at
-//! a time, whoever asks again joins it. Does not do: keep people from typing on. *Safe* is about what was typed before.
+//! a time among all instances, whoever asks again joins it. Does not do: keep people from typing on. *Safe* is about what was typed before.
 
 mod securing;
 
@@ -15,14 +15,18 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
+use ledger::LedgerError;
 use ledger::documents::Author;
 use ledger::operations::Operation;
+use ledger::turns::Turn;
 use model::DocumentId;
 use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::instances::{self, Subject, Undertaking};
 use crate::telemetry::{self, report};
 
 /// Keys the server is asked about at once.
@@ -36,6 +40,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 #[derive(Debug, Default)]
 pub struct Drains {
     state: Mutex<DrainView>,
+    moved: Notify,
 }
 
 /// How far a drain is.
@@ -76,52 +81,66 @@ pub struct AtRisk {
 }
 
 impl Drains {
-    /// How far it is.
-    pub fn view(&self) -> DrainView {
+    /// How far the one of this process is.
+    pub(crate) fn own(&self) -> DrainView {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn update(&self, change: impl FnOnce(&mut DrainView)) {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    /// Takes the one place there is. `false` if a drain is under way.
-    fn take(&self, begun_at: Timestamp, within: Duration) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.is_running {
-            return false;
-        }
-        let within = SignedDuration::try_from(within).unwrap_or(SignedDuration::MAX);
-        let (begun_at, ends_at) = (Some(begun_at), begun_at.checked_add(within).ok());
-        *state = DrainView { is_running: true, begun_at, ends_at, ..DrainView::default() };
-        true
+        self.moved.notify_one();
     }
 }
 
-/// Begins a drain, or joins the one under way.
-pub async fn begin(app: &Arc<App>, who: &Author, within: Duration) -> Result<DrainView, ledger::LedgerError> {
+impl Undertaking for DrainView {
+    const SUBJECT: Subject = Subject::Drain;
+
+    fn own(app: &App) -> Self {
+        app.drains.own()
+    }
+
+    fn is_running(&self) -> bool {
+        self.is_running
+    }
+
+    fn begun_at(&self) -> Option<Timestamp> {
+        self.begun_at
+    }
+
+    fn break_off(&mut self) {
+        self.is_running = false;
+        self.trouble = Some("the instance that drained ended before it was done; drain again".to_owned());
+    }
+}
+
+/// Begins a drain, or joins the one under way on any instance.
+pub async fn begin(app: &Arc<App>, who: &Author, within: Duration) -> Result<DrainView, LedgerError> {
     let details = serde_json::json!({ "seconds": within.as_secs() }).to_string();
     let operation = Operation { action: "drain-asked", details, who: who.clone(), at: app.now() };
     app.ledger.note_operation(&operation).await?;
-    if app.drains.take(app.now(), within) {
-        let (app, deadline) = (Arc::clone(app), Instant::now() + within);
-        tokio::spawn(async move { run(&app, deadline).await });
-    }
-    Ok(app.drains.view())
+    let turn = match instances::begin_or_join(app).await? {
+        Ok(turn) => turn,
+        Err(joined) => return Ok(joined),
+    };
+    let begun = begun(app.now(), within);
+    app.drains.update(|view| *view = begun.clone());
+    // Before anybody is told that it began: the next one to ask may ask another instance.
+    instances::tell(app, Subject::Drain, &begun).await;
+    tokio::spawn(run(Arc::clone(app), Instant::now() + within, turn));
+    Ok(begun)
 }
 
-async fn run(app: &Arc<App>, deadline: Instant) {
+fn begun(at: Timestamp, within: Duration) -> DrainView {
+    let within = SignedDuration::try_from(within).unwrap_or(SignedDuration::MAX);
+    let (begun_at, ends_at) = (Some(at), at.checked_add(within).ok());
+    DrainView { is_running: true, begun_at, ends_at, ..DrainView::default() }
+}
+
+async fn run(app: Arc<App>, deadline: Instant, turn: Turn) {
     tracing::info!("a drain began: everything that is being typed is saved");
-    let trouble = match drain(app, deadline).await {
-        Ok(()) => None,
-        Err(cause) => Some(report(&cause)),
-    };
-    app.drains.update(|view| {
-        view.is_running = false;
-        view.is_safe = trouble.is_none() && view.at_risk == 0 && view.open_saves == 0;
-        view.trouble = trouble;
-    });
-    let view = app.drains.view();
+    instances::telling::<DrainView>(&app, &app.drains.moved, drain_and_judge(&app, deadline)).await;
+    drop(turn);
+    let view = app.drains.own();
     telemetry::drain_ended(if view.is_safe { "safe" } else { "at-risk" });
     if view.is_safe {
         tracing::info!(sessions = view.sessions, "the drain is done: nothing is at risk");
@@ -134,7 +153,19 @@ async fn run(app: &Arc<App>, deadline: Instant) {
     }
 }
 
-async fn drain(app: &Arc<App>, deadline: Instant) -> Result<(), ledger::LedgerError> {
+async fn drain_and_judge(app: &Arc<App>, deadline: Instant) {
+    let trouble = match drain(app, deadline).await {
+        Ok(()) => None,
+        Err(cause) => Some(report(&cause)),
+    };
+    app.drains.update(|view| {
+        view.is_running = false;
+        view.is_safe = trouble.is_none() && view.at_risk == 0 && view.open_saves == 0;
+        view.trouble = trouble;
+    });
+}
+
+async fn drain(app: &Arc<App>, deadline: Instant) -> Result<(), LedgerError> {
     let keys = app.ledger.keys_in_use().await?;
     let standing = Mutex::new(Standing::of(keys.iter().map(|record| &record.document)));
     show(app, &standing);
@@ -192,7 +223,7 @@ fn show(app: &App, standing: &Mutex<Standing>) {
 }
 
 /// Work that came while we looked, and work of sessions that are over.
-async fn wait_for_open_saves(app: &App, deadline: Instant) -> Result<(), ledger::LedgerError> {
+async fn wait_for_open_saves(app: &App, deadline: Instant) -> Result<(), LedgerError> {
     loop {
         let open = app.ledger.totals().await?.open_saves;
         app.drains.update(|view| view.open_saves = open);

@@ -7,22 +7,27 @@
 //!
 //! [`engines`] says at any moment how ledger, vault and Document Server are.
 //!
-//! Guarantees: every hop has a deadline; what fails says what to do; in a running service one examination at a time, whoever asks
+//! Guarantees: every hop has a deadline; what fails says what to do; one examination at a time, whichever instance looks, and whoever asks
 //! again joins it. Does not do: start the service (`saveguard doctor` does), mend anything.
 
 mod engines;
 mod places;
 mod session;
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use ledger::LedgerError;
+use ledger::turns::Turn;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::config::Config;
+use crate::instances::{self, Subject, Undertaking};
 pub use engines::Engines;
 pub(crate) use engines::{EngineView, seen as engines_seen};
 pub(crate) use places::{secrets as examine_secrets, storage as examine_storage};
@@ -33,7 +38,7 @@ pub(crate) const CALLER: &str = "saveguard-cli";
 const REQUEST_MAX: Duration = Duration::from_secs(10);
 
 /// How a hop is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Health {
     /// As it should be.
@@ -47,18 +52,28 @@ pub(crate) enum Health {
 }
 
 /// One hop.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub(crate) struct Hop {
     /// Which.
     #[schema(value_type = String)]
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     /// How it is.
     pub(crate) health: Health,
     /// What was seen.
     pub(crate) detail: String,
     /// What to do.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) next: String,
+}
+
+impl Hop {
+    fn new(name: &'static str, health: Health, detail: impl Into<String>) -> Self {
+        Self { name: Cow::Borrowed(name), health, detail: detail.into(), next: String::new() }
+    }
+
+    fn with_next(self, next: &str) -> Self {
+        Self { next: next.to_owned(), ..self }
+    }
 }
 
 /// Hears of a hop as soon as it was looked at.
@@ -78,19 +93,19 @@ impl Chart {
     }
 
     pub(crate) fn ok(&mut self, name: &'static str, detail: impl Into<String>) {
-        self.add(Hop { name, health: Health::Ok, detail: detail.into(), next: String::new() });
+        self.add(Hop::new(name, Health::Ok, detail));
     }
 
     fn skip(&mut self, name: &'static str, detail: impl Into<String>) {
-        self.add(Hop { name, health: Health::Skipped, detail: detail.into(), next: String::new() });
+        self.add(Hop::new(name, Health::Skipped, detail));
     }
 
     fn warn(&mut self, name: &'static str, detail: impl Into<String>, next: &str) {
-        self.add(Hop { name, health: Health::Warn, detail: detail.into(), next: next.to_owned() });
+        self.add(Hop::new(name, Health::Warn, detail).with_next(next));
     }
 
     pub(crate) fn fail(&mut self, name: &'static str, detail: impl Into<String>, next: &str) {
-        self.add(Hop { name, health: Health::Fail, detail: detail.into(), next: next.to_owned() });
+        self.add(Hop::new(name, Health::Fail, detail).with_next(next));
     }
 
     fn add(&mut self, hop: Hop) {
@@ -145,10 +160,11 @@ pub(crate) async fn examine_running(patient: &Patient, app: &App, chart: &mut Ch
 #[derive(Debug, Default)]
 pub struct Examinations {
     state: Mutex<ExaminationView>,
+    moved: Notify,
 }
 
 /// How far an examination is.
-#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub(crate) struct ExaminationView {
     /// Whether it is under way.
     pub(crate) is_running: bool,
@@ -162,25 +178,37 @@ pub(crate) struct ExaminationView {
 }
 
 impl Examinations {
-    /// How far it is.
-    pub(crate) fn view(&self) -> ExaminationView {
+    /// How far the one of this process is.
+    pub(crate) fn own(&self) -> ExaminationView {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn change(&self, change: impl FnOnce(&mut ExaminationView)) {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        self.moved.notify_one();
+    }
+}
+
+impl Undertaking for ExaminationView {
+    const SUBJECT: Subject = Subject::Examination;
+
+    fn own(app: &App) -> Self {
+        app.examinations.own()
     }
 
-    /// Whether it was us who began.
-    fn begin(&self, now: Timestamp) -> bool {
-        let mut is_ours = false;
-        self.change(|state| {
-            is_ours = !state.is_running;
-            if is_ours {
-                *state = ExaminationView { is_running: true, begun_at: Some(now), ..Default::default() };
-            }
-        });
-        is_ours
+    fn is_running(&self) -> bool {
+        self.is_running
+    }
+
+    fn begun_at(&self) -> Option<Timestamp> {
+        self.begun_at
+    }
+
+    fn break_off(&mut self) {
+        let detail = "the instance that looked ended before it was done";
+        let hop = Hop::new("the examination", Health::Fail, detail);
+        self.hops.push(hop.with_next("Look again, and see why that instance is gone."));
+        self.is_running = false;
     }
 }
 
@@ -193,21 +221,36 @@ impl Drop for UnderWay {
     }
 }
 
-/// Begins an examination of the running service, or joins the one that is under way.
-pub(crate) fn begin(app: &Arc<App>, patient: Patient) -> ExaminationView {
-    if app.examinations.begin(app.now()) {
-        let app = Arc::clone(app);
-        tokio::spawn(async move {
-            let _under_way = UnderWay(Arc::clone(&app));
-            let told = Arc::clone(&app);
-            let mut chart = Chart::telling(move |hop| {
-                told.examinations.change(|state| state.hops.push(hop.clone()));
-            });
-            examine_secrets(&patient, &mut chart);
-            examine_storage(&patient, &app, &mut chart).await;
-            examine_running(&patient, &app, &mut chart).await;
-            app.examinations.change(|state| state.is_healthy = !chart.has_failed());
-        });
-    }
-    app.examinations.view()
+/// Begins an examination of the running service, or joins the one that is under way on any instance.
+pub(crate) async fn begin(app: &Arc<App>, patient: Patient) -> Result<ExaminationView, LedgerError> {
+    let turn = match instances::begin_or_join(app).await? {
+        Ok(turn) => turn,
+        Err(joined) => return Ok(joined),
+    };
+    let begun = ExaminationView { is_running: true, begun_at: Some(app.now()), ..ExaminationView::default() };
+    app.examinations.change(|state| *state = begun.clone());
+    // Before anybody is told that it began: the next one to ask may ask another instance.
+    instances::tell(app, Subject::Examination, &begun).await;
+    tokio::spawn(run(Arc::clone(app), patient, turn));
+    Ok(begun)
+}
+
+/// Whoever comes next may begin when the turn is given back.
+async fn run(app: Arc<App>, patient: Patient, _turn: Turn) {
+    let looking = async {
+        let _under_way = UnderWay(Arc::clone(&app));
+        look(&app, &patient).await;
+    };
+    instances::telling::<ExaminationView>(&app, &app.examinations.moved, looking).await;
+}
+
+async fn look(app: &Arc<App>, patient: &Patient) {
+    let told = Arc::clone(app);
+    let mut chart = Chart::telling(move |hop| {
+        told.examinations.change(|state| state.hops.push(hop.clone()));
+    });
+    examine_secrets(patient, &mut chart);
+    examine_storage(patient, app, &mut chart).await;
+    examine_running(patient, app, &mut chart).await;
+    app.examinations.change(|state| state.is_healthy = !chart.has_failed());
 }

@@ -14,6 +14,7 @@ use super::caller::Session;
 use super::extract::JsonBody;
 use crate::app::App;
 use crate::draining::{self, DrainView};
+use crate::instances;
 
 const SECONDS_DEFAULT: u64 = 60;
 const SECONDS_MAX: u64 = 3600;
@@ -35,7 +36,7 @@ pub(super) async fn show_drain(
     session: Session,
 ) -> Result<Json<DrainView>, Problem> {
     session.allow_operating()?;
-    Ok(Json(app.drains.view()))
+    Ok(Json(instances::newest(&app).await))
 }
 
 /// Has everything that is being typed saved. Nobody is dropped and nothing is closed.

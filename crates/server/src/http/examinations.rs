@@ -13,6 +13,7 @@ use super::caller::{Session, sign_api_token};
 use super::documents::api_url_of;
 use crate::app::App;
 use crate::examining::{self, ExaminationView, Patient};
+use crate::instances;
 
 /// Longer than all its hops together.
 const TOKEN_LIFE: Duration = Duration::from_secs(300);
@@ -25,7 +26,7 @@ pub(super) async fn show_examination(
     session: Session,
 ) -> Result<Json<ExaminationView>, Problem> {
     session.allow_operating()?;
-    Ok(Json(app.examinations.view()))
+    Ok(Json(instances::newest(&app).await))
 }
 
 /// Looks at everything a save needs, hop by hop, with a whole editing session of a document of its own.
@@ -46,7 +47,7 @@ pub(super) async fn begin_examination(
         http: examining::client().map_err(|cause| Problem::store(&cause))?,
         config: app.config.clone(),
     };
-    Ok((StatusCode::ACCEPTED, Json(examining::begin(&app, patient))))
+    Ok((StatusCode::ACCEPTED, Json(examining::begin(&app, patient).await?)))
 }
 
 /// The examination calls the service as the command line does.

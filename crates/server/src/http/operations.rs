@@ -6,10 +6,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header;
-use lanes::Lanes;
+use jiff::Timestamp;
 use ledger::pruning::Meaning;
 use metrics_exporter_prometheus::PrometheusHandle;
-use model::DocumentId;
+use model::disk::Space;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -19,11 +19,12 @@ use super::extract::JsonBody;
 use crate::app::App;
 use crate::delivering;
 use crate::examining::{EngineView, engines_seen};
+use crate::instances::{self, Heard, Lane, Standing};
 use crate::pruning::{PruneError, Pruned, Reach, prune};
 use crate::room::space;
 use crate::telemetry::{self, LaneTotals};
 
-/// The lanes of the service.
+/// The lanes of all instances.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct LanesView {
     /// Documents with saves in progress.
@@ -34,7 +35,7 @@ pub(crate) struct LanesView {
     pub(crate) is_drained: bool,
     /// Saves in progress, joined by all their deliveries.
     pub(crate) jobs: usize,
-    /// Each lane, the longest waiting first.
+    /// Each lane, the longest waiting first; of another instance at most 100.
     pub(crate) lanes: Vec<LaneView>,
 }
 
@@ -56,9 +57,12 @@ pub(crate) struct LaneView {
     pub(crate) finishing: usize,
     /// Age of the oldest.
     pub(crate) oldest_ms: u64,
+    /// The instance that works on it.
+    #[schema(example = "files-1:8080")]
+    pub(crate) instance: String,
 }
 
-/// The lanes: depth and age of each.
+/// The lanes of all instances: depth and age of each.
 #[utoipa::path(get, path = "/api/v1/operations/lanes", tag = "operations", security(("bearer" = [])),
     responses((status = 200, body = LanesView), (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
 pub(super) async fn list_lanes(
@@ -66,37 +70,101 @@ pub(super) async fn list_lanes(
     session: Session,
 ) -> Result<Json<LanesView>, Problem> {
     session.allow_operating()?;
-    let lines = [("arrivals", &app.arrivals), ("saves", &app.saves), ("publications", &app.publications)];
-    let mut lanes: Vec<LaneView> = lines.into_iter().flat_map(|(line, lanes)| view(line, lanes)).collect();
+    let standings = working(&app).await;
+    let each = || standings.iter().map(|heard| &heard.what);
+    let mut lanes: Vec<LaneView> =
+        each().flat_map(|it| it.lanes.iter().map(|lane| view(lane, &it.name))).collect();
     lanes.sort_by_key(|lane| std::cmp::Reverse(lane.oldest_ms));
     Ok(Json(LanesView {
-        count: app.saves.count(),
-        is_empty: lines.iter().all(|(_, lanes)| lanes.is_empty()),
-        is_drained: lines.iter().all(|(_, lanes)| lanes.is_drained()),
-        jobs: app.jobs.count(),
+        count: each().map(|it| it.documents).sum(),
+        is_empty: each().all(|it| it.is_empty),
+        is_drained: each().all(|it| it.is_drained),
+        jobs: each().map(|it| it.jobs).sum(),
         lanes,
     }))
 }
 
-fn view(line: &'static str, lanes: &Lanes<DocumentId>) -> Vec<LaneView> {
-    let snapshot = lanes.snapshot().into_iter();
-    snapshot
-        .map(|lane| LaneView {
-            name: format!("callback-{}", lane.key),
-            document: lane.key.to_string(),
-            line: line.to_owned(),
-            waiting: lane.waiting,
-            preparing: lane.preparing,
-            finishing: lane.finishing,
-            oldest_ms: lane.oldest_age_ms,
-        })
-        .collect()
+/// How the instances stand that are there: this one, and all that were heard of lately.
+async fn working(app: &Arc<App>) -> Vec<Heard<Standing>> {
+    let mut standings = instances::standings(app).await;
+    standings.retain(|heard| !heard.is_silent());
+    standings
+}
+
+fn view(lane: &Lane, instance: &str) -> LaneView {
+    LaneView {
+        name: format!("callback-{}", lane.document),
+        document: lane.document.clone(),
+        line: lane.line.clone(),
+        waiting: lane.waiting,
+        preparing: lane.preparing,
+        finishing: lane.finishing,
+        oldest_ms: lane.oldest_ms,
+        instance: instance.to_owned(),
+    }
+}
+
+/// An instance.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct InstanceView {
+    /// The machine and the port.
+    #[schema(example = "files-1:8080")]
+    name: String,
+    /// Its version.
+    version: String,
+    /// Since when it works.
+    #[schema(value_type = String)]
+    started_at: Timestamp,
+    /// `ready`, `stopping`, or `silent`: nothing was heard of it for ten seconds.
+    #[schema(value_type = String)]
+    state: &'static str,
+    /// How long ago it was heard of.
+    heard_seconds_ago: u64,
+    /// Whether it is the one that answers.
+    is_this: bool,
+    /// Documents whose saves it works on.
+    documents: usize,
+    /// Free bytes on the disk of its data folder, if they can be told.
+    disk_free_bytes: Option<u64>,
+}
+
+/// The instances that work on this ledger, by name. One that ended without a word is told of for an hour.
+#[utoipa::path(get, path = "/api/v1/operations/instances", tag = "operations", security(("bearer" = [])),
+    responses((status = 200, body = Vec<InstanceView>), (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
+pub(super) async fn list_instances(
+    State(app): State<Arc<App>>,
+    session: Session,
+) -> Result<Json<Vec<InstanceView>>, Problem> {
+    session.allow_operating()?;
+    let standings = instances::standings(&app).await.into_iter().enumerate();
+    let mut views: Vec<InstanceView> =
+        standings.map(|(place, heard)| instance_view(place == 0, heard)).collect();
+    views.sort_by(|one, other| (&one.name, one.started_at).cmp(&(&other.name, other.started_at)));
+    Ok(Json(views))
+}
+
+fn instance_view(is_this: bool, heard: Heard<Standing>) -> InstanceView {
+    let state = match &heard {
+        _ if heard.is_silent() => "silent",
+        _ if heard.what.is_ready => "ready",
+        _ => "stopping",
+    };
+    InstanceView {
+        state,
+        heard_seconds_ago: heard.age.as_secs(),
+        is_this,
+        name: heard.what.name,
+        version: heard.what.version,
+        started_at: heard.what.started_at,
+        documents: heard.what.documents,
+        disk_free_bytes: heard.what.disk_free_bytes,
+    }
 }
 
 /// The state of the installation.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct StatusView {
-    /// Whether new work is taken.
+    /// Whether the instance that answers takes new work.
     is_ready: bool,
     /// Documents, also the deleted ones.
     documents: u64,
@@ -124,9 +192,9 @@ pub(super) struct StatusView {
     live_keys: u64,
     /// Publications owed.
     owed_publications: u64,
-    /// Room on the disk: `plenty`, `low`, `saves-only` (uploads are refused) or `exhausted` (saves are put off).
+    /// Room on the disk, of the instance that has the least: `plenty`, `low`, `saves-only` (uploads are refused) or `exhausted` (saves are put off).
     disk: &'static str,
-    /// Free bytes on the disk of the data folder, if they can be told.
+    /// Free bytes on the disk of the data folder, the least of all instances, if they can be told.
     disk_free_bytes: Option<u64>,
     /// Contents that wait on the local disk until the far vault is back.
     depot_blobs: u64,
@@ -156,9 +224,9 @@ pub(super) async fn status(
     session.allow_operating()?;
     let totals = app.ledger.totals().await?;
     let present = app.ledger.present().await?;
-    let forgotten = app.forgotten.counts(app.now());
-    let depot = delivering::fill(&app).await;
-    let seen = engines_seen(&app);
+    let standings = working(&app).await;
+    let each = || standings.iter().map(|heard| &heard.what);
+    let forgotten = instances::forgotten_of(&standings);
     Ok(Json(StatusView {
         is_ready: app.is_ready(),
         documents: totals.documents,
@@ -174,16 +242,16 @@ pub(super) async fn status(
         open_saves: totals.open_saves,
         live_keys: totals.live_keys,
         owed_publications: totals.owed_publications,
-        disk: space(&app).as_str(),
-        disk_free_bytes: app.disk.room().map(|room| room.free_bytes),
-        depot_blobs: depot.blobs,
-        depot_bytes: depot.bytes,
+        disk: each().map(|it| it.disk).max().unwrap_or(Space::Plenty).as_str(),
+        disk_free_bytes: each().filter_map(|it| it.disk_free_bytes).min(),
+        depot_blobs: each().map(|it| it.depot_blobs).sum(),
+        depot_bytes: each().map(|it| it.depot_bytes).sum(),
         forgotten_files: forgotten.waiting,
         forgotten_files_staying: forgotten.staying,
         forgotten_files_oldest_seconds: forgotten.oldest_seconds,
-        spool_files: seen.spool_files,
-        spool_bytes: seen.spool_bytes,
-        engines: seen.engines,
+        spool_files: each().map(|it| it.spool_files).sum(),
+        spool_bytes: each().map(|it| it.spool_bytes).sum(),
+        engines: engines_seen(&app).engines,
     }))
 }
 
@@ -238,7 +306,7 @@ pub(super) async fn metrics(
     telemetry::set_present(&app.ledger.present().await?);
     telemetry::set_room(app.disk.room(), space(&app));
     telemetry::set_depot(delivering::fill(&app).await, app.now());
-    telemetry::set_forgotten(app.forgotten.counts(app.now()));
+    telemetry::set_forgotten(instances::forgotten_of(&working(&app).await));
     telemetry::set_ready(&app);
     handle.run_upkeep();
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], handle.render()).into_response())

@@ -105,6 +105,7 @@ fn api() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(sessions::list_sessions))
         .routes(routes!(operations::status))
         .routes(routes!(drains::show_drain, drains::begin_drain))
+        .routes(routes!(operations::list_instances))
         .routes(routes!(examinations::show_examination, examinations::begin_examination))
         .routes(routes!(pulse::show_pulse))
         .routes(routes!(webhooks::list_webhooks))

@@ -38,6 +38,7 @@ mod matrix;
 mod mending;
 mod metrics;
 mod moving_ledger;
+mod operating_many;
 mod operations;
 mod organisation_matrix;
 mod preserving;

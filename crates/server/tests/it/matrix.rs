@@ -144,6 +144,7 @@ fn operations() -> Vec<Row> {
         get("/api/v1/operations/examination", [403, 403, 403]),
         post("/api/v1/operations/examination", json!({}), [403, 403, 403]),
         get("/api/v1/operations/pulse", [403, 403, 403]),
+        get("/api/v1/operations/instances", [403, 403, 403]),
         get("/api/v1/operations/webhooks", [403, 403, 403]),
         post("/api/v1/operations/webhooks/{number}/retry", json!({}), [403, 403, 403]),
         get("/api/v1/operations/submissions", [403, 403, 403]),

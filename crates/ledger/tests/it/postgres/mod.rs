@@ -3,6 +3,7 @@
 mod at_once;
 mod breaking;
 mod racing;
+mod reports;
 mod schema;
 mod submissions;
 mod turns;

@@ -1,0 +1,1 @@
+-- Nothing changes here: an embedded ledger has one instance, which has nobody to tell. Numbers are the same for every engine.
