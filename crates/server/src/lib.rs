@@ -44,5 +44,6 @@ pub mod telemetry;
 #[cfg(test)]
 mod testing;
 mod traces;
+mod transitions;
 pub mod verifying;
 pub mod watching;

@@ -39,6 +39,13 @@ impl Counters {
         counter.count += 1;
         counter.count
     }
+
+    pub(crate) fn uncount(&self, what: &str) {
+        let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counter) = counters.get_mut(what) {
+            counter.count = counter.count.saturating_sub(1);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -68,6 +68,8 @@ pub trait Signals: Send + Sync {
     /// Counts one more of these, and says how many there were within the window that began with the first, on all
     /// instances that can be asked and at least on this one.
     async fn count(&self, what: &str, window: Duration) -> u64;
+    /// Takes one back that was counted and should not have been.
+    async fn uncount(&self, what: &str);
 }
 
 /// Hears signals announced after it began to listen.

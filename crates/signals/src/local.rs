@@ -39,6 +39,10 @@ impl LocalSignals {
     pub(crate) fn count_here(&self, what: &str, window: Duration) -> u64 {
         self.counters.count(what, window)
     }
+
+    pub(crate) fn uncount_here(&self, what: &str) {
+        self.counters.uncount(what);
+    }
 }
 
 impl Default for LocalSignals {
@@ -79,6 +83,10 @@ impl Signals for LocalSignals {
 
     async fn count(&self, what: &str, window: Duration) -> u64 {
         self.count_here(what, window)
+    }
+
+    async fn uncount(&self, what: &str) {
+        self.uncount_here(what);
     }
 }
 

@@ -28,6 +28,10 @@ use crate::{BlobReader, Result, Sidecar, Spool, Spooled, StoredBlob, Vault, Vaul
 
 /// After a failure puts go to the depot for so long without asking: nobody's save waits for a dead line again and again.
 const AWAY_FOR: Duration = Duration::from_secs(5);
+/// A put is waited for so long, and as long as a slow line needs for its bytes; then it goes to the depot. Whoever saves is answered
+/// although the far side says nothing and has not been given up by its own client yet.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LINE_BYTES_PER_S_MIN: u64 = 256 * 1024;
 const PAGE: usize = 1000;
 
 /// A far vault with a depot before it.
@@ -163,6 +167,16 @@ impl Depot {
         Ok(tokio::io::copy(&mut reader, &mut tokio::io::sink()).await.map(|_| ()))
     }
 
+    /// With the depot behind it nobody waits for a silent far side. A put that was given up there and happened all the same does no harm.
+    async fn put_far(&self, spooled: &Spooled, sidecar: &Sidecar) -> Result<()> {
+        let put = self.far.put(spooled, sidecar);
+        if self.room == Room::None {
+            return put.await;
+        }
+        let patience = PATIENCE + Duration::from_secs(spooled.size_bytes / LINE_BYTES_PER_S_MIN);
+        tokio::time::timeout(patience, put).await.unwrap_or_else(|_| Err(silent()))
+    }
+
     async fn keep(&self, spooled: &Spooled, sidecar: &Sidecar, cause: VaultError) -> Result<()> {
         let Room::Bytes(bytes_max) = self.room else { return Err(cause) };
         let index = self.index().await?;
@@ -224,7 +238,7 @@ impl Vault for Depot {
         if self.room != Room::None && self.is_away() {
             return self.keep(spooled, sidecar, away()).await;
         }
-        match self.far.put(spooled, sidecar).await {
+        match self.put_far(spooled, sidecar).await {
             Ok(()) => {
                 self.is_back();
                 Ok(())
@@ -308,6 +322,13 @@ impl Vault for Depot {
             }
             probed => probed,
         }
+    }
+}
+
+fn silent() -> VaultError {
+    VaultError::Unavailable {
+        attempt: "store a blob: the far vault says nothing",
+        cause: std::io::ErrorKind::TimedOut.into(),
     }
 }
 

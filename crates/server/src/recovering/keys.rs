@@ -10,6 +10,7 @@ use signals::Signal;
 
 use super::{RecoveryError, forgotten};
 use crate::app::App;
+use crate::transitions::Transition;
 
 /// Looks after every live key whose final save or forgotten file is committed.
 pub(super) async fn settle(app: &Arc<App>) -> Result<(), RecoveryError> {
@@ -31,6 +32,8 @@ pub(super) fn is_quiet(app: &App, record: &KeyRecord) -> Quiet {
 
 /// Every instance hears that somebody waits; one of them does it.
 pub(super) async fn finish_in_turn(app: &Arc<App>, key: &EditorKey) -> Result<(), RecoveryError> {
+    let Some(parts) = key.parts() else { return Ok(()) };
+    let Some(_transition) = Transition::begin_unless_done(app, &parts.document).await else { return Ok(()) };
     match app.turns.take(&format!("finish {key}")).await? {
         Some(_turn) => finish(app, key).await,
         None => Ok(()),

@@ -5,7 +5,7 @@
 //! 2. [`publishing`]: publish what the tree owes, and look [`outside`] for what other programs did to it;
 //! 3. [`forgotten`]: collect the files the Document Server could not deliver;
 //! 4. [`keys`]: ask about keys whose final save nobody heard us answer, and retire those the server is done with;
-//! 5. [`guests`]: ask guests of revoked share links to leave;
+//! 5. [`guests`]: ask guests of revoked share links to leave; show other programs who is editing ([`sessions`]);
 //! 6. [`anchoring`]: anchor the audit chains that moved, note which blobs were read back;
 //! 7. [`crate::pruning`]: let go of a part of what the retention policy does not keep;
 //! 8. [`strays`], after the start: adopt blobs no row names (a ledger restored from an older backup).
@@ -156,6 +156,7 @@ pub async fn round(app: &Arc<App>) -> bool {
         is_whole &= part("keys", keys::settle(app)).await;
     }
     is_whole &= part("guests", guests::ask_to_leave(app)).await;
+    is_whole &= part("people", sessions::show_people(app)).await;
     is_whole &= part("anchors", anchoring::anchor(app, Spacing::Minute)).await;
     is_whole &= part("retention", let_go(app)).await;
     telemetry::recovery_round_ended(if is_whole { "whole" } else { "partial" });

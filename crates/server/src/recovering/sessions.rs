@@ -73,6 +73,21 @@ pub(super) async fn look(app: &App, which: Which) -> Result<(), RecoveryError> {
     }
 }
 
+/// Shows other programs who is inside, all over again: what they were shown may have been lost with Redis.
+pub(super) async fn show_people(app: &App) -> Result<(), RecoveryError> {
+    let mut after = None;
+    while app.config.signals.is_some() {
+        let sessions = app.ledger.sessions(&SessionPage { document: None, after, limit: PAGE }).await?;
+        let Some(last) = sessions.last() else { break };
+        after = Some(last.key.clone());
+        for session in sessions.iter().filter(|session| !session.people.is_empty()) {
+            let users: Vec<String> = session.people.iter().map(|person| person.id.clone()).collect();
+            app.signals.show_users(&session.document, &users).await;
+        }
+    }
+    Ok(())
+}
+
 fn is_due(app: &App, session: &SessionRecord, which: Which) -> bool {
     let every = match which {
         Which::All => SignedDuration::ZERO,
@@ -100,6 +115,7 @@ async fn ask(app: &App, session: SessionRecord) -> Result<(), RecoveryError> {
         }
         LookOutcome::Closed { people } => {
             tracing::info!(document.id = %document, people, "a session of document {document} was over without our having heard so");
+            app.signals.show_users(&document, &[]).await;
         }
         LookOutcome::Stranded { is_news: true } => {
             telemetry::alert("stranded-changes");

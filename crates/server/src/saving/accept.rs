@@ -10,6 +10,7 @@ use ledger::saves::{Arrival, OpenSave, Receipt, ReceiptStanding};
 use ledger::turns::Turn;
 use model::callbacks::{Answer, Callback, HasUrl, Plan, plan_for};
 use model::keys::KeyParts;
+use model::saves::SaveKind;
 use model::{DocumentId, EditorKey, InboxNumber};
 
 use super::claims::{Claim, claim, wait_elsewhere};
@@ -19,6 +20,7 @@ use super::letting_go::{Leaving, LettingGo, may_let_go};
 use super::{SaveError, presence, save};
 use crate::app::App;
 use crate::telemetry::report;
+use crate::transitions::Transition;
 
 /// What the Document Server is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -250,7 +252,10 @@ pub(crate) fn start(
     let (joined, job, waiter) = app.jobs.join(number, received);
     if joined == Joined::New {
         let lane = open.document.clone().unwrap_or_else(orphans_lane);
-        let work = Arc::new(Work { app: Arc::clone(app), open, plan, job, _turn: turn });
+        let ends_session = plan == Plan::Store(SaveKind::Final);
+        let transition = ends_session.then(|| Transition::begin(app, &lane));
+        let work =
+            Arc::new(Work { app: Arc::clone(app), open, plan, job, _turn: turn, _transition: transition });
         let prepare = save::prepare(Arc::clone(&work));
         let commit = move |prepared| save::commit(work, prepared);
         // Whoever waits hears through the job; the ticket would only tell once more.
@@ -267,6 +272,8 @@ pub(super) struct Work {
     pub(super) job: Arc<Job>,
     /// Ours for as long as the work lasts.
     _turn: Option<Turn>,
+    /// Said to others meanwhile, of a final save.
+    _transition: Option<Transition>,
 }
 
 impl Drop for Work {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ledger::keys::{KeyStandingNow, Presence};
-use model::EditorKey;
 use model::callbacks::{Answer, Callback};
+use model::keys::Mode;
 use model::sharing::is_guest;
 use signals::Signal;
 
@@ -32,7 +32,7 @@ pub(super) async fn note(app: &Arc<App>, callback: &Callback) -> Answer {
     };
     match app.ledger.note_presence(&presence).await {
         Ok(standing) => {
-            tell(app, &presence.key).await;
+            tell(app, &presence, standing).await;
             match standing {
                 KeyStandingNow::Retired => ask_to_leave(&app.editor, presence.key, presence.users),
                 KeyStandingNow::AsExpected => drop_unwelcome(app, &presence).await,
@@ -56,9 +56,11 @@ async fn drop_unwelcome(app: &App, presence: &Presence) {
     }
 }
 
-/// Whoever looks at the document wants to know who is in it.
-async fn tell(app: &App, key: &EditorKey) {
-    if let Some(parts) = key.parts() {
-        app.signals.announce(Signal::Presence(parts.document)).await;
+/// Whoever looks at the document wants to know who is in it; other programs hear of those in the session that counts.
+async fn tell(app: &App, presence: &Presence, standing: KeyStandingNow) {
+    let Some(parts) = presence.key.parts() else { return };
+    if standing == KeyStandingNow::AsExpected && parts.mode == Mode::Edit {
+        app.signals.show_users(&parts.document, &presence.users).await;
     }
+    app.signals.announce(Signal::Presence(parts.document)).await;
 }

@@ -215,6 +215,9 @@ async fn keep_orphan(app: &App, save: &OpenSave, content: Option<&Stored>) -> Re
 async fn announce(app: &App, save: &OpenSave, committed: &Committed) {
     telemetry::save_ended(outcome_word(committed));
     if let Some(document) = &committed.document {
+        if save.callback.status == 2 {
+            app.signals.show_users(document, &[]).await;
+        }
         app.signals.announce(Signal::Settled(document.clone())).await;
     }
     tell_vanished(app, committed);

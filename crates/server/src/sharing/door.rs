@@ -5,7 +5,7 @@
 //! Guarantees: bounded memory; an attempt is counted before its outcome is known, so that many at once are not fewer; misses of
 //! others never keep a good token from working. Wrong passwords do close a link for the rest of the window, first for the
 //! address they come from, then for everybody: without that a password could be guessed from many addresses.
-//! Does not do: remember anything across a restart.
+//! Does not do: remember anything across a restart, or know of other instances ([`super::limits`] does).
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -16,18 +16,18 @@ use tokio::sync::Semaphore;
 
 use super::passwords;
 
-const WINDOW: SignedDuration = SignedDuration::from_mins(10);
+pub(super) const WINDOW: SignedDuration = SignedDuration::from_mins(10);
 /// Visitors who come together look at the clock one after the other, and need not be counted in that order.
 const DISORDER_MAX: SignedDuration = SignedDuration::from_mins(1);
 /// More than anybody mistypes; nobody who guesses comes anywhere with so many.
-const MISSES_PER_ADDRESS: u32 = 100;
+pub(super) const MISSES_PER_ADDRESS: u32 = 100;
 /// From many addresses.
-const MISSES_IN_TOTAL: u32 = 10_000;
-const PASSWORDS_PER_ADDRESS: u32 = 10;
+pub(super) const MISSES_IN_TOTAL: u32 = 10_000;
+pub(super) const PASSWORDS_PER_ADDRESS: u32 = 10;
 /// From many addresses.
-const PASSWORDS_PER_LINK: u32 = 100;
+pub(super) const PASSWORDS_PER_LINK: u32 = 100;
 /// Each is an entry in the audit trail.
-const VISITS_PER_LINK: u32 = 1000;
+pub(super) const VISITS_PER_LINK: u32 = 1000;
 /// Links and addresses that are counted in one window; beyond it, a newcomer waits for the next one.
 const COUNTED_MAX: usize = 50_000;
 
@@ -70,13 +70,13 @@ enum Counted {
 
 /// Where somebody comes from. One customer has a whole IPv6 network of 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Origin {
+pub(super) enum Origin {
     V4([u8; 4]),
     V6([u16; 4]),
     Unknown,
 }
 
-fn origin(from: &str) -> Origin {
+pub(super) fn origin(from: &str) -> Origin {
     match from.parse::<IpAddr>().map(|address| address.to_canonical()) {
         Ok(IpAddr::V4(address)) => Origin::V4(address.octets()),
         Ok(IpAddr::V6(address)) => {

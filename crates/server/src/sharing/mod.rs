@@ -10,6 +10,7 @@
 //! Does not do: decide what a link allows (`model::sharing`), hand out keys.
 
 mod door;
+mod limits;
 mod links;
 mod passwords;
 mod visits;

@@ -12,7 +12,7 @@ use model::sharing::DownloadSwitch;
 
 use super::door::Full;
 use super::links::hash_of;
-use super::{ShareError, passwords};
+use super::{ShareError, limits, passwords};
 use crate::app::App;
 use crate::telemetry::{self, report};
 
@@ -38,24 +38,24 @@ pub(crate) async fn visit(app: &Arc<App>, token: &str, from: &str) -> Result<Vis
     let found = app.ledger.share_by_hash(&hash_of(token)).await?;
     let share = match found {
         Some(share) if share.counts_at(now) => share,
-        Some(ended) => return Err(miss(app, Some(&ended), (from, now))),
-        None => return Err(miss(app, None, (from, now))),
+        Some(ended) => return Err(miss(app, Some(&ended), (from, now)).await),
+        None => return Err(miss(app, None, (from, now)).await),
     };
     match app.ledger.document(&share.document).await? {
         Some(document) if document.deleted_at.is_none() => Ok(Visited { share, document }),
-        _ => Err(miss(app, None, (from, now))),
+        _ => Err(miss(app, None, (from, now)).await),
     }
 }
 
-fn miss(app: &Arc<App>, ended: Option<&Share>, (from, now): (&str, Timestamp)) -> ShareError {
+async fn miss(app: &Arc<App>, ended: Option<&Share>, (from, now): (&str, Timestamp)) -> ShareError {
     if let Some(share) = ended {
         let why = if share.revoked_at.is_some() { "revoked" } else { "expired" };
         tell(app, share.number, why, (from, now));
     }
-    match app.door.miss(from, now) {
+    match limits::miss(app, from, now).await {
         Ok(()) => ShareError::NotFound,
         Err(full) => {
-            if app.door.is_news(0, "guessing", now) {
+            if limits::is_news(app, 0, ("guessing", now)).await {
                 telemetry::alert("share-guessing");
                 tracing::warn!("somebody tries many share links that do not exist");
             }
@@ -76,7 +76,7 @@ pub(crate) async fn admit(
         check_password(app, (share.number, kept), password, from).await?;
     }
     let at = app.now();
-    app.door.use_link(share.number, at)?;
+    limits::use_link(app, share.number, at).await?;
     let visit = Visit { share: share.number, said_name, from: from.to_owned(), at };
     app.ledger.admit_guest(&visit).await?.ok_or(ShareError::NotFound)
 }
@@ -90,12 +90,12 @@ async fn check_password(
     let now = app.now();
     let password = password.filter(|password| !password.is_empty() && password.len() <= passwords::BYTES_MAX);
     let Some(password) = password else { return Err(ShareError::Password) };
-    if let Err(full) = app.door.try_password(share, from, now) {
+    if let Err(full) = limits::try_password(app, share, (from, now)).await {
         tell(app, share, "too-many-passwords", (from, now));
         return Err(full.into());
     }
     if passwords::is_right(app, password, kept).await? {
-        app.door.right_password(share, from, now);
+        limits::right_password(app, share, (from, now)).await;
         return Ok(());
     }
     tell(app, share, "wrong-password", (from, now));
@@ -132,11 +132,11 @@ pub(crate) fn may_take_away(share: &Share) -> Result<(), ShareError> {
 
 /// Tells the audit trail of a refusal, once per kind and window, beside the request: how long an answer takes says nothing.
 fn tell(app: &Arc<App>, share: u64, why: &'static str, (from, at): (&str, Timestamp)) {
-    if !app.door.is_news(share, why, at) {
-        return;
-    }
     let (app, from) = (Arc::clone(app), from.to_owned());
     tokio::spawn(async move {
+        if !limits::is_news(&app, share, (why, at)).await {
+            return;
+        }
         let refused = RefusedVisit { share, why, from, at };
         if let Err(cause) = app.ledger.note_refused(&refused).await {
             tracing::warn!(share, error = %report(&cause), "a refusal at a share link could not be written down");

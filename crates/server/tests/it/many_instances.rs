@@ -162,3 +162,37 @@ async fn with_redis_flushed_killed_and_back_every_save_is_taken() {
     }
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_programs_see_in_redis_who_is_inside_and_that_a_session_is_being_saved() {
+    let cluster = Cluster::start().await;
+    let key = cluster.opened("12345").await;
+    let redis = &cluster.stage.site.engines.as_ref().unwrap().redis;
+    let wait_for = async |words: &str, expected: &str| {
+        let what = format!("Redis says {expected} to {words}");
+        cluster.stage.wait_until(&what, async || redis.ask(words).await == expected).await;
+    };
+    let users = json!(["ann", "ben"]);
+    let actions = json!([{ "type": 1, "userid": "ben" }]);
+    let entered = json!({ "key": key, "status": 1, "users": users, "actions": actions });
+    assert_eq!(cluster.deliver(&cluster.bases[0], &entered).await, json!(0));
+    wait_for("SCARD session:12345:users", ":2").await;
+
+    redis.flush().await;
+    wait_for("SCARD session:12345:users", ":2").await;
+
+    cluster.files.hold("final");
+    let save = cluster.callback(&key, 2, "final");
+    let delivering = cluster.deliver(&cluster.bases[1], &save);
+    let looking = async {
+        cluster.files.asked_for("final").await;
+        wait_for("EXISTS lock:transition:12345", ":1").await;
+        cluster.files.release("final");
+    };
+    assert_eq!(tokio::join!(delivering, looking).0, json!(0));
+
+    wait_for("EXISTS lock:transition:12345", ":0").await;
+    wait_for("EXISTS session:12345:users", ":0").await;
+    wait_for("EXISTS save_done:12345", ":1").await;
+    cluster.stop().await;
+}

@@ -33,6 +33,9 @@ const COUNT: &str = "local count = redis.call('INCR', KEYS[1]) \
     if count == 1 then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end \
     return count";
 
+const UNCOUNT: &str =
+    "if tonumber(redis.call('GET', KEYS[1]) or 0) > 0 then return redis.call('DECR', KEYS[1]) end return 0";
+
 /// A document has a room, not a stadium; more than this is not shown.
 const USERS_SHOWN_MAX: usize = 1000;
 
@@ -104,6 +107,10 @@ impl Keys {
         let mut command = script(COUNT, &format!("{}rate:{what}", self.prefix));
         command.arg(milliseconds(window));
         command
+    }
+
+    pub(super) fn uncount(&self, what: &str) -> Cmd {
+        script(UNCOUNT, &format!("{}rate:{what}", self.prefix))
     }
 
     fn lease(&self, document: &DocumentId) -> String {

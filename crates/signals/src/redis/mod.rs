@@ -175,6 +175,12 @@ impl Signals for RedisSignals {
         let everywhere = self.shared.ask::<u64>(self.shared.keys.count(what, window)).await;
         everywhere.unwrap_or_default().max(here)
     }
+
+    async fn uncount(&self, what: &str) {
+        self.shared.local.uncount_here(what);
+        // Not heard, it counts until its window ends.
+        let _ = self.shared.ask::<i64>(self.shared.keys.uncount(what)).await;
+    }
 }
 
 /// Pauses that grow, and begin anew after success.

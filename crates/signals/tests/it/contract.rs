@@ -58,6 +58,14 @@ async fn counts_grow(signals: &dyn Signals) {
     assert_eq!(signals.count("guess", WINDOW).await, 1);
     assert_eq!(signals.count("guess", WINDOW).await, 2);
     assert_eq!(signals.count("other", WINDOW).await, 1);
+    signals.uncount("guess").await;
+    assert_eq!(signals.count("guess", WINDOW).await, 2);
+    for _ in 0..3 {
+        signals.uncount("other").await;
+    }
+    signals.uncount("never counted").await;
+    assert_eq!(signals.count("other", WINDOW).await, 1, "never less than none");
+    assert_eq!(signals.count("never counted", WINDOW).await, 1);
 }
 
 async fn a_lease_has_one_holder(signals: &dyn Signals) {

@@ -55,6 +55,8 @@ async fn a_lease_and_a_count_are_the_same_on_every_instance() {
     assert_eq!(b.take_lease(&document, "b").await, Lease::Elsewhere);
     a.count("guess", Duration::from_secs(60)).await;
     assert_eq!(b.count("guess", Duration::from_secs(60)).await, 2);
+    b.uncount("guess").await;
+    assert_eq!(a.count("guess", Duration::from_secs(60)).await, 2);
 
     let left: i64 = server.ask(&["PTTL", "lock:transition:report"]).await;
     assert!((1..=120_000).contains(&left), "{left}");

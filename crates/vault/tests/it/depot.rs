@@ -353,7 +353,7 @@ async fn a_blob_in_the_depot_without_a_sidecar_is_delivered_too() {
 }
 
 #[tokio::test]
-async fn a_far_side_that_is_silent_holds_up_one_save_and_not_all() {
+async fn a_far_side_that_is_silent_holds_up_one_save_and_not_all_and_that_one_not_for_long() {
     let stage = Stage::new(Room::Bytes(MIB));
     stage.far.set(AWAY);
     stage.depot.put(&content(0), &saved("k1")).await.unwrap();
@@ -371,5 +371,9 @@ async fn a_far_side_that_is_silent_holds_up_one_save_and_not_all() {
 
     assert_eq!(stage.depot.fill().await.unwrap().blobs, 4);
     assert!(!held_up.is_finished());
-    held_up.abort();
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(6)).await;
+    tokio::time::resume();
+    held_up.await.unwrap().unwrap();
+    assert_eq!(stage.depot.fill().await.unwrap().blobs, 5);
 }

@@ -90,7 +90,12 @@ impl Redis {
     }
 
     pub(crate) async fn flush(&self) {
-        assert_eq!(ask(self.port, "FLUSHALL").await.unwrap(), "+OK\r\n");
+        assert_eq!(self.ask("FLUSHALL").await, "+OK");
+    }
+
+    /// What it answers to a command, in its own words.
+    pub(crate) async fn ask(&self, words: &str) -> String {
+        ask(self.port, words).await.unwrap().trim_end().to_owned()
     }
 
     /// `kill -9`.
