@@ -347,9 +347,8 @@ async fn ten_thousand_guessed_tokens_get_the_same_404_each_and_then_429() {
         *counts.entry((status.as_u16(), problem)).or_default() += 1;
     }
     let counts: Vec<_> = counts.into_iter().map(|((status, _), count)| (status, count)).collect();
-    // Each instance counts for itself.
-    let known = 100 * stage.apps().count();
-    assert_eq!(counts, [(404, known), (429, 10_000 - known)]);
+    // On however many instances.
+    assert_eq!(counts, [(404, 100), (429, 9900)]);
     assert_eq!(open(&stage, &token, &json!({})).await.0, StatusCode::OK, "a good token works all the same");
     stage.stop().await;
 }

@@ -58,9 +58,11 @@ impl Sshd {
 
     fn start_on(parent: &Path, subsystem: &str, port: Option<u16>) -> Self {
         let folder = tempfile::tempdir_in(parent).unwrap();
-        for key in ["host", "user", "stranger"] {
+        for (key, kind) in
+            [("host", "ed25519"), ("second", "ecdsa"), ("user", "ed25519"), ("stranger", "ed25519")]
+        {
             let path = folder.path().join(key);
-            run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &path.display().to_string()]);
+            run("ssh-keygen", &["-q", "-t", kind, "-N", "", "-f", &path.display().to_string()]);
         }
         let public = fs::read(folder.path().join("user.pub")).unwrap();
         fs::write(folder.path().join("authorized_keys"), public).unwrap();
@@ -123,7 +125,7 @@ impl Sshd {
     fn config(&self) -> String {
         let folder = self.folder.path().display();
         format!(
-            "ListenAddress 127.0.0.1\nPort {}\nHostKey {folder}/host\nPidFile none\nUsePAM no\nStrictModes no\n\
+            "ListenAddress 127.0.0.1\nPort {}\nHostKey {folder}/host\nHostKey {folder}/second\nPidFile none\nUsePAM no\nStrictModes no\n\
              AuthorizedKeysFile {folder}/authorized_keys\nPermitRootLogin yes\nPasswordAuthentication yes\n\
              MaxStartups 200\nLogLevel INFO\nSetEnv HOME={folder}\nSubsystem sftp {}\n",
             self.port, self.subsystem
@@ -146,7 +148,7 @@ impl Sshd {
         self.path("root")
     }
 
-    /// A file of the server: `host`, `user` and `stranger` are keys.
+    /// A file of the server: `host`, `second`, `user` and `stranger` are keys.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -158,7 +160,13 @@ impl Sshd {
 
     /// The fingerprint of its host key.
     pub fn fingerprint(&self) -> String {
-        let output = Command::new("ssh-keygen").arg("-lf").arg(self.path("host.pub")).output().unwrap();
+        self.fingerprint_of("host")
+    }
+
+    /// The fingerprint of a key: of `second`, which is its ECDSA host key, too.
+    pub fn fingerprint_of(&self, key: &str) -> String {
+        let public = self.path(&format!("{key}.pub"));
+        let output = Command::new("ssh-keygen").arg("-lf").arg(public).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         text.split(' ').nth(1).unwrap().to_owned()
     }

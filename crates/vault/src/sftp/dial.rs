@@ -5,10 +5,11 @@
 use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use russh::client::{self, AuthResult, Handle};
-use russh::keys::{PrivateKey, PrivateKeyWithHashAlg, load_secret_key};
+use russh::keys::{Algorithm, PrivateKey, PrivateKeyWithHashAlg, load_secret_key};
 use russh::{Preferred, cipher};
 use russh_sftp::client::{Config, RawSftpSession};
 use tokio::net::TcpStream;
@@ -28,7 +29,10 @@ const CIPHERS: &[cipher::Name] =
 /// Makes connections to one server.
 pub(crate) struct Dialer {
     pub(crate) settings: Settings,
-    ssh: Arc<client::Config>,
+    /// For each kind of host key to ask for.
+    attempts: Vec<Arc<client::Config>>,
+    /// The attempt that led to the right host key last.
+    right: AtomicUsize,
     expected: Expected,
     key: Option<Arc<PrivateKey>>,
 }
@@ -44,18 +48,8 @@ impl Dialer {
         if settings.connections_max == 0 {
             return Err(invalid("there must be at least one connection".to_owned()));
         }
-        let preferred = Preferred {
-            key: Cow::Owned(expected.algorithms()),
-            cipher: Cow::Borrowed(CIPHERS),
-            ..Preferred::DEFAULT
-        };
-        let ssh = client::Config {
-            preferred,
-            keepalive_interval: Some(KEEPALIVE_INTERVAL),
-            nodelay: true,
-            ..client::Config::default()
-        };
-        Ok(Self { settings, ssh: Arc::new(ssh), expected, key })
+        let attempts = expected.attempts().into_iter().map(|keys| Arc::new(asking_for(keys))).collect();
+        Ok(Self { settings, attempts, right: AtomicUsize::new(0), expected, key })
     }
 
     /// A new connection.
@@ -75,18 +69,7 @@ impl Dialer {
     }
 
     async fn establish(&self) -> io::Result<Connection> {
-        let address = (self.settings.host.as_str(), self.settings.port);
-        let socket = TcpStream::connect(address).await.map_err(|cause| {
-            io::Error::new(cause.kind(), format!("{} cannot be reached: {cause}", self.server()))
-        })?;
-        socket.set_nodelay(true)?;
-        let socket = socket.into_std()?;
-        // Its end is ours to decide, whatever still waits to be sent.
-        let line = socket.try_clone()?;
-        let gatekeeper = Gatekeeper(self.expected.clone());
-        let mut ssh = client::connect_stream(Arc::clone(&self.ssh), TcpStream::from_std(socket)?, gatekeeper)
-            .await
-            .map_err(|turned| self.turned(turned))?;
+        let (mut ssh, line) = self.meet().await?;
         self.log_in(&mut ssh).await?;
         let channel = ssh.channel_open_session().await.map_err(|error| self.turned(error.into()))?;
         channel.request_subsystem(true, "sftp").await.map_err(|error| self.turned(error.into()))?;
@@ -99,6 +82,44 @@ impl Dialer {
         let version = session.init().await.map_err(|error| refused(error.to_string()))?;
         let abilities = Abilities::probe(&session, &version.extensions).await.map_err(refused)?;
         Ok(Connection::new(session, (abilities, self.settings.timeouts.request), (ssh, line)))
+    }
+
+    /// Finds the server and knows it, by one of its host keys.
+    async fn meet(&self) -> io::Result<(Handle<Gatekeeper>, std::net::TcpStream)> {
+        let right = self.right.load(Ordering::Relaxed);
+        let mut stranger = None;
+        for at in (right..self.attempts.len()).chain(0..right) {
+            match self.meet_asking_for(&self.attempts[at]).await? {
+                Ok(met) => {
+                    self.right.store(at, Ordering::Relaxed);
+                    return Ok(met);
+                }
+                // It may have the right one, too.
+                Err(turned @ (Turned::Stranger(_) | Turned::Ssh(russh::Error::NoCommonAlgo { .. }))) => {
+                    stranger.get_or_insert(turned);
+                }
+                Err(turned) => return Err(self.turned(turned)),
+            }
+        }
+        Err(stranger
+            .map_or_else(|| invalid("there is no host key to expect".to_owned()), |it| self.turned(it)))
+    }
+
+    async fn meet_asking_for(
+        &self,
+        config: &Arc<client::Config>,
+    ) -> io::Result<Result<(Handle<Gatekeeper>, std::net::TcpStream), Turned>> {
+        let address = (self.settings.host.as_str(), self.settings.port);
+        let socket = TcpStream::connect(address).await.map_err(|cause| {
+            io::Error::new(cause.kind(), format!("{} cannot be reached: {cause}", self.server()))
+        })?;
+        socket.set_nodelay(true)?;
+        let socket = socket.into_std()?;
+        // Its end is ours to decide, whatever still waits to be sent.
+        let line = socket.try_clone()?;
+        let gatekeeper = Gatekeeper(self.expected.clone());
+        let met = client::connect_stream(Arc::clone(config), TcpStream::from_std(socket)?, gatekeeper).await;
+        Ok(met.map(|ssh| (ssh, line)))
     }
 
     async fn log_in(&self, ssh: &mut Handle<Gatekeeper>) -> io::Result<()> {
@@ -143,6 +164,16 @@ impl Dialer {
                 format!("{} ended the connection before we were in: {error}", self.server()),
             ),
         }
+    }
+}
+
+fn asking_for(keys: Vec<Algorithm>) -> client::Config {
+    let preferred = Preferred { key: Cow::Owned(keys), cipher: Cow::Borrowed(CIPHERS), ..Preferred::DEFAULT };
+    client::Config {
+        preferred,
+        keepalive_interval: Some(KEEPALIVE_INTERVAL),
+        nodelay: true,
+        ..client::Config::default()
     }
 }
 

@@ -51,13 +51,17 @@ impl Expected {
         Ok(Self { server, keys })
     }
 
-    /// The kinds of keys to ask for: those that are known, so that a server with several shows one of them.
-    pub(crate) fn algorithms(&self) -> Vec<Algorithm> {
-        let is_wanted = |algorithm: &Algorithm| match &self.keys {
-            Keys::Fingerprint(_) => true,
-            Keys::Known { keys, .. } => keys.iter().any(|(_, key)| key.algorithm() == *algorithm),
-        };
-        ALGORITHMS.into_iter().filter(is_wanted).collect()
+    /// The kinds of keys to ask for, one attempt after the other. A server with several keys shows the one that is asked for first: of
+    /// known keys the kinds are known, and a fingerprint may be that of a key it would not have shown.
+    pub(crate) fn attempts(&self) -> Vec<Vec<Algorithm>> {
+        match &self.keys {
+            Keys::Fingerprint(_) => (0..ALGORITHMS.len()).map(|first| ALGORITHMS[first..].to_vec()).collect(),
+            Keys::Known { keys, .. } => {
+                let is_known =
+                    |algorithm: &Algorithm| keys.iter().any(|(_, key)| key.algorithm() == *algorithm);
+                vec![ALGORITHMS.into_iter().filter(is_known).collect()]
+            }
+        }
     }
 
     /// Whether this is the server; if not, why, for a person.

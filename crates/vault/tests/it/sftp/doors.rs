@@ -76,6 +76,15 @@ async fn a_server_with_another_key_gets_nothing() {
 }
 
 #[tokio::test]
+async fn any_host_key_of_the_server_may_be_pinned_or_known() {
+    let sshd = Sshd::start();
+
+    let pinned = HostKey::Fingerprint(sshd.fingerprint_of("second"));
+    connect(Settings { host_key: pinned, ..sshd.settings() }, &Guards::ALL).await.unwrap();
+    connect(known_hosts(&sshd, "second.pub"), &Guards::ALL).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_server_nobody_told_us_of_is_not_even_called() {
     let sshd = Sshd::start();
     let settings = Settings { host: "localhost".to_owned(), ..known_hosts(&sshd, "host.pub") };
