@@ -137,13 +137,13 @@ pub(super) async fn list_instances(
 ) -> Result<Json<Vec<InstanceView>>, Problem> {
     session.allow_operating()?;
     let standings = instances::standings(&app).await.into_iter().enumerate();
-    let mut views: Vec<InstanceView> =
-        standings.map(|(place, heard)| instance_view(place == 0, heard)).collect();
+    let mut views: Vec<InstanceView> = standings.map(instance_view).collect();
     views.sort_by(|one, other| (&one.name, one.started_at).cmp(&(&other.name, other.started_at)));
     Ok(Json(views))
 }
 
-fn instance_view(is_this: bool, heard: Heard<Standing>) -> InstanceView {
+/// The one that answers comes first.
+fn instance_view((place, heard): (usize, Heard<Standing>)) -> InstanceView {
     let state = match &heard {
         _ if heard.is_silent() => "silent",
         _ if heard.what.is_ready => "ready",
@@ -152,7 +152,7 @@ fn instance_view(is_this: bool, heard: Heard<Standing>) -> InstanceView {
     InstanceView {
         state,
         heard_seconds_ago: heard.age.as_secs(),
-        is_this,
+        is_this: place == 0,
         name: heard.what.name,
         version: heard.what.version,
         started_at: heard.what.started_at,
