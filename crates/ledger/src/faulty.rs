@@ -210,6 +210,8 @@ faulty!(Snapshots {
 
 faulty!(Operations {
     fn keys_in_use() -> Vec<KeyRecord>;
+    fn ping() -> ();
+    fn count_open_saves() -> u64;
     fn present() -> Present;
     fn note_operation(operation: &Operation) -> ();
 });

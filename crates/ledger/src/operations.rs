@@ -13,6 +13,10 @@ pub trait Operations: Send + Sync {
     /// Every edit key under which the Document Server may hold unsaved work: those that are live, and those of which it last
     /// said that somebody is inside, whatever became of them.
     async fn keys_in_use(&self) -> Result<Vec<KeyRecord>>;
+    /// Whether the ledger answers. Costs nothing, however much is in it.
+    async fn ping(&self) -> Result<()>;
+    /// Callbacks that were received and are not finished.
+    async fn count_open_saves(&self) -> Result<u64>;
     /// Counts that change from minute to minute.
     async fn present(&self) -> Result<Present>;
     /// Writes an act on the installation as a whole into its audit chain.

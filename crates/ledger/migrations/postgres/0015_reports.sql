@@ -6,3 +6,6 @@ CREATE UNLOGGED TABLE reports (
     told_at TIMESTAMPTZ NOT NULL,
     PRIMARY KEY (instance, subject)
 );
+
+-- What came for one document is found without looking at what came for all others.
+CREATE INDEX inbox_by_document ON inbox (document, number);

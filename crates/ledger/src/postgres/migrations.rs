@@ -4,7 +4,10 @@
 //! instances may start at once: one holds an advisory lock and migrates, the others wait for it and find the work done. The
 //! numbers and names are the same for every engine (tidy checks that).
 
+use std::time::{Duration, Instant};
+
 use deadpool_postgres::{Object, Pool};
+use tokio_postgres::error::SqlState;
 
 use super::errors::{no_connection, unavailable};
 use crate::{LedgerError, Result};
@@ -37,6 +40,12 @@ const MIGRATIONS: &[(&str, &str)] = migrations![
 /// The lock of whoever migrates: the letters SGMG.
 const LOCK: i64 = 0x53_47_4d_47;
 
+/// How long others may have to wait behind a migration that waits itself, and how long until it tries again.
+const MOMENT_S: u64 = 1;
+const PAUSE: Duration = Duration::from_secs(4);
+/// Then it is given up; the next start tries again.
+const QUIET_WITHIN: Duration = Duration::from_secs(600);
+
 /// The number of the schema that this program knows.
 pub(super) const fn newest() -> usize {
     MIGRATIONS.len()
@@ -47,7 +56,7 @@ pub(super) async fn migrate(pool: &Pool) -> Result<()> {
     if done(&connection).await? == MIGRATIONS.len() {
         return Ok(());
     }
-    // A migration may take its time, and so may waiting for somebody else's.
+    // A migration may take its time, and so may waiting for somebody else's. Waiting for tables is another matter.
     connection.batch_execute("SET lock_timeout = '10min'; SET statement_timeout = 0").await?;
     let migrated = match connection.execute("SELECT pg_advisory_lock($1)", &[&LOCK]).await {
         Ok(_) => migrate_locked(&connection).await,
@@ -66,13 +75,36 @@ async fn migrate_locked(connection: &Object) -> Result<()> {
              CREATE TABLE IF NOT EXISTS migrations (number BIGINT PRIMARY KEY, name TEXT NOT NULL);
              INSERT INTO migrations (number, name) VALUES ({number}, '{name}'); COMMIT"
         );
-        if let Err(cause) = connection.batch_execute(&text).await {
+        if let Err(cause) = in_a_quiet_moment(connection, &text).await {
             tracing::error!(migration = name, "the ledger's schema could not be moved to {number}");
             return Err(cause.into());
         }
         tracing::info!(migration = name, "the ledger's schema moved to {number}");
     }
     Ok(())
+}
+
+/// A change of a table waits for all who use it, and everybody who comes later waits behind it: other instances would stand still for as
+/// long as a backup reads. So it gives way after a moment and tries again.
+async fn in_a_quiet_moment(
+    connection: &Object,
+    text: &str,
+) -> std::result::Result<(), tokio_postgres::Error> {
+    connection.batch_execute(&format!("SET lock_timeout = '{MOMENT_S}s'")).await?;
+    let began = Instant::now();
+    loop {
+        match connection.batch_execute(text).await {
+            Err(cause)
+                if cause.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) && began.elapsed() < QUIET_WITHIN =>
+            {
+                connection.batch_execute("ROLLBACK").await?;
+                tracing::info!("a migration waits until nobody reads the tables it changes");
+                // waits on purpose: those who waited behind it go first
+                tokio::time::sleep(PAUSE).await;
+            }
+            done => return done,
+        }
+    }
 }
 
 /// How many migrations the database has had.

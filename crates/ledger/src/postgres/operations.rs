@@ -21,6 +21,18 @@ impl Operations for PostgresLedger {
         step.end(found).await.and_then(|rows| all(&rows, keys::record))
     }
 
+    async fn ping(&self) -> Result<()> {
+        let step = self.glance().await?;
+        let found = step.query_one("SELECT 1", &[]).await;
+        step.end(found).await.map(drop)
+    }
+
+    async fn count_open_saves(&self) -> Result<u64> {
+        let step = self.glance().await?;
+        let found = step.query_one("SELECT count(*) AS open FROM inbox WHERE outcome IS NULL", &[]).await;
+        get(&step.end(found).await?, "open")
+    }
+
     async fn present(&self) -> Result<Present> {
         let query = "SELECT
             (SELECT count(*) FROM keys WHERE users <> '[]') AS sessions,

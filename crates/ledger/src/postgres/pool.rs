@@ -1,7 +1,8 @@
 //! Connections to PostgreSQL: how many, how long anything may take, and whether they are encrypted.
 //!
 //! Guarantees: at most [`Options::connections`] are open; nothing waits without a bound, neither here (for a connection, for an
-//! answer to the call for one) nor there (`lock_timeout`, `statement_timeout`). `synchronous_commit` is on, whatever the
+//! answer to the call for one) nor there (`lock_timeout`, `statement_timeout`), but for a commit whose synchronous standby is away: that the
+//! server itself waits for. `synchronous_commit` is on, whatever the
 //! server's default: a step that returned survives a power cut. A server that only reads (a standby) is not used. Does not
 //! do: `PgBouncer` in transaction mode, which would take the settings and the prepared statements away between two steps.
 
@@ -15,11 +16,16 @@ use model::{Environment, Guards};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use tokio_postgres::NoTls;
-use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::config::{LoadBalanceHosts, TargetSessionAttrs};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::errors::unavailable;
 use crate::Result;
+
+/// A name may stand for several addresses; more than these are not waited for.
+const ADDRESSES_PER_HOST: u32 = 3;
+/// What comes after connecting: encryption, password, settings.
+const LOGIN_MAX: Duration = Duration::from_secs(3);
 
 /// How the engine is reached.
 #[derive(Clone)]
@@ -37,7 +43,7 @@ pub struct Options {
     pub wait_max: Duration,
     /// How long one statement may take before it is stopped.
     pub statement_max: Duration,
-    /// How long making a connection may take.
+    /// How long one address may take to be connected to; of several, each.
     pub connect_max: Duration,
     /// Which guards stand; all of them outside of tests.
     pub guards: Guards,
@@ -55,7 +61,7 @@ impl Options {
             connections: 16,
             wait_max: Duration::from_secs(3),
             statement_max: Duration::from_secs(30),
-            connect_max: Duration::from_secs(5),
+            connect_max: Duration::from_secs(2),
             guards: Guards::ALL,
             on_trouble: || {},
         }
@@ -74,6 +80,10 @@ impl std::fmt::Debug for Options {
 
 pub(super) fn open(options: &Options) -> Result<Pool> {
     let config = config(options)?;
+    let hosts = u32::try_from(config.get_hosts().len()).unwrap_or(1).max(1);
+    let each = config.get_connect_timeout().copied().unwrap_or(options.connect_max);
+    // Long enough to come to the last host although the others say nothing.
+    let all_hosts_max = each.saturating_mul(hosts * ADDRESSES_PER_HOST) + LOGIN_MAX;
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = match &options.ca_file {
         Some(file) => Manager::from_config(config, tls(file)?, recycling),
@@ -83,7 +93,7 @@ pub(super) fn open(options: &Options) -> Result<Pool> {
         .max_size(options.connections.max(1))
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(options.wait_max))
-        .create_timeout(Some(options.connect_max))
+        .create_timeout(Some(all_hosts_max))
         .recycle_timeout(Some(options.connect_max))
         .build()
         .map_err(unavailable)
@@ -105,6 +115,10 @@ fn config(options: &Options) -> Result<tokio_postgres::Config> {
     config.application_name("saveguard");
     // Of several hosts only the one that takes changes will do. A standby would show what was true some time ago.
     config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    if config.get_hosts().len() > 1 {
+        // One that takes connections and says no more must not be the first each time.
+        config.load_balance_hosts(LoadBalanceHosts::Random);
+    }
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(options.connect_max);
     }

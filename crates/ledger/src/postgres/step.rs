@@ -21,7 +21,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
@@ -91,6 +91,8 @@ pub(super) struct Step {
     mark: Option<Mark>,
     /// Whose statement is sent next.
     sending: Mutex<()>,
+    /// Statements that were sent and whose answers were not awaited to their end.
+    unanswered: AtomicUsize,
     is_doomed: AtomicBool,
     pool: Pool,
     pub(super) shared: Arc<Shared>,
@@ -106,6 +108,7 @@ impl Step {
                 purpose,
                 mark: None,
                 sending: Mutex::new(()),
+                unanswered: AtomicUsize::new(0),
                 is_doomed: AtomicBool::new(false),
                 pool: pool.clone(),
                 shared: Arc::clone(shared),
@@ -144,11 +147,11 @@ impl Step {
     /// All rows of a query.
     pub(super) async fn query(&self, text: &str, values: Values<'_>) -> Result<Vec<Row>> {
         let connection = self.connection()?;
-        let rows = async {
+        let rows = self.answered(async {
             let first = self.sending.lock().await;
             let statement = connection.prepare_cached(text).await?;
             sent(first, connection.query(&statement, values)).await
-        };
+        });
         self.dooming(rows.await)
     }
 
@@ -171,12 +174,20 @@ impl Step {
     /// Changes rows; says how many.
     pub(super) async fn execute(&self, text: &str, values: Values<'_>) -> Result<u64> {
         let connection = self.connection()?;
-        let changed = async {
+        let changed = self.answered(async {
             let first = self.sending.lock().await;
             let statement = connection.prepare_cached(text).await?;
             sent(first, connection.execute(&statement, values)).await
-        };
+        });
         self.dooming(changed.await)
+    }
+
+    /// Counts a statement until its answer is there; one whose future is dropped before goes on being counted.
+    async fn answered<T>(&self, work: impl Future<Output = T>) -> T {
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+        let done = work.await;
+        self.unanswered.fetch_sub(1, Ordering::Relaxed);
+        done
     }
 
     /// A statement that the server refused ends its transaction: `COMMIT` would undo it and say nothing.
@@ -215,7 +226,11 @@ impl Step {
                 self.give_back();
                 Ok(())
             }
-            Err(cause) if may_have_arrived(&cause) => self.fate(cause).await,
+            Err(cause) if may_have_arrived(&cause) => {
+                // Its place is needed: whoever asks about the fate asks on another connection of the same pool.
+                drop(self.connection.take().map(Object::take));
+                self.fate(cause).await
+            }
             Err(cause) => Err(cause.into()),
         }
     }
@@ -310,10 +325,12 @@ fn may_have_arrived(cause: &tokio_postgres::Error) -> bool {
 
 impl Drop for Step {
     fn drop(&mut self) {
+        let is_busy = self.purpose != Purpose::Glance || self.unanswered.load(Ordering::Relaxed) > 0;
         if let Some(connection) = self.connection.take()
-            && self.purpose != Purpose::Glance
+            && is_busy
         {
-            // In the middle of a transaction: nobody may get this connection again.
+            // In the middle of a transaction, or of a statement that the next one would have to wait for: nobody may get this
+            // connection again.
             drop(Object::take(connection));
         }
     }
@@ -321,11 +338,12 @@ impl Drop for Step {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
-    use super::super::PostgresLedger;
     use super::super::throwaway::{Database, Server};
+    use super::super::{Options, PostgresLedger};
     use crate::Result;
+    use crate::contract::environment;
 
     async fn note(ledger: &PostgresLedger, what: &str) -> Result<()> {
         let step = ledger.write().await?;
@@ -376,6 +394,42 @@ mod tests {
             assert!(std::process::Command::new("kill").args(["-9", process]).status().unwrap().success());
         })
         .await;
+    }
+
+    async fn of_one_connection() -> (Database, PostgresLedger) {
+        let database = Server::shared().await.unwrap().database().await.unwrap();
+        let options = Options { connections: 1, ..Options::new(environment(), database.url()) };
+        let ledger = PostgresLedger::open(&options).await.unwrap();
+        (database, ledger)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn whoever_asks_about_the_fate_of_a_commit_does_not_wait_for_the_place_of_its_own_connection() {
+        let (database, ledger) = of_one_connection().await;
+        let step = ledger.write().await.unwrap();
+        step.execute("INSERT INTO webhook_events (event, target) VALUES ('a', 'x')", &[]).await.unwrap();
+        database.cut().await.unwrap();
+
+        let began = Instant::now();
+        assert!(step.end(Ok(())).await.is_err());
+
+        // It would have waited 3 s for a place, twenty times.
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+        note(&ledger, "after").await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn nobody_waits_behind_a_question_whose_asker_is_gone() {
+        let (_database, ledger) = of_one_connection().await;
+        let glance = ledger.glance().await.unwrap();
+        let asked = glance.query_one("SELECT pg_sleep(25)::text", &[]);
+        assert!(tokio::time::timeout(Duration::from_millis(300), asked).await.is_err());
+
+        drop(glance);
+        let began = Instant::now();
+        note(&ledger, "after").await.unwrap();
+
+        assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     }
 
     #[tokio::test(flavor = "multi_thread")]

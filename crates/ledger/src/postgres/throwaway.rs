@@ -233,6 +233,14 @@ impl Database {
         execute(&self.url(), text).await
     }
 
+    /// Does something in a transaction that lasts until what is returned goes.
+    pub async fn hold(&self, text: &str) -> Result<impl Send + use<>> {
+        let (client, connection) = tokio_postgres::connect(&self.url(), tokio_postgres::NoTls).await?;
+        tokio::spawn(connection);
+        client.batch_execute(&format!("BEGIN; {text}")).await?;
+        Ok(client)
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name

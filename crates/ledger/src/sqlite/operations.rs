@@ -21,6 +21,18 @@ impl Operations for SqliteLedger {
         .await
     }
 
+    async fn ping(&self) -> Result<()> {
+        self.read(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?)).await
+    }
+
+    async fn count_open_saves(&self) -> Result<u64> {
+        self.read(|connection| {
+            let mut query = connection.prepare_cached("SELECT count(*) FROM inbox WHERE outcome IS NULL")?;
+            Ok(query.query_row([], |row| row.get(0))?)
+        })
+        .await
+    }
+
     async fn present(&self) -> Result<Present> {
         self.read(|connection| {
             let count =

@@ -225,7 +225,7 @@ fn show(app: &App, standing: &Mutex<Standing>) {
 /// Work that came while we looked, and work of sessions that are over.
 async fn wait_for_open_saves(app: &App, deadline: Instant) -> Result<(), LedgerError> {
     loop {
-        let open = app.ledger.totals().await?.open_saves;
+        let open = app.ledger.count_open_saves().await?;
         app.drains.update(|view| view.open_saves = open);
         if open == 0 || Instant::now() >= deadline {
             return Ok(());

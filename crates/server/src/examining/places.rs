@@ -72,8 +72,8 @@ pub(crate) async fn storage(patient: &Patient, app: &App, chart: &mut Chart) {
 /// The ledger on a server of its own.
 async fn ledger(patient: &Patient, app: &App, chart: &mut Chart) {
     let (name, place) = ("the ledger", patient.config.ledger.place());
-    match app.ledger.totals().await {
-        Ok(_) => chart.ok(name, format!("{place} answers, and its schema is up to date")),
+    match app.ledger.ping().await {
+        Ok(()) => chart.ok(name, format!("{place} answers, and its schema is up to date")),
         Err(cause) => chart.fail(
             name,
             format!("{place} does not answer: {}", report(&cause)),
@@ -104,7 +104,7 @@ async fn far_vault(patient: &Patient, app: &App, chart: &mut Chart) {
 }
 
 async fn probe(app: &App) -> Result<(), String> {
-    app.ledger.totals().await.map_err(|cause| report(&cause))?;
+    app.ledger.ping().await.map_err(|cause| report(&cause))?;
     app.vault.probe().await.map_err(|cause| report(&cause))
 }
 

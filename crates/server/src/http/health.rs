@@ -24,7 +24,7 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Response {
     if !app.is_ready() {
         return Problem::unavailable("The service is stopping.").into_response();
     }
-    if let Err(cause) = app.ledger.totals().await {
+    if let Err(cause) = app.ledger.ping().await {
         return Problem::store(&cause).into_response();
     }
     let space = space(&app);

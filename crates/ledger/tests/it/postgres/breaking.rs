@@ -7,7 +7,7 @@ use ledger::contract::{Desk, environment};
 use ledger::postgres::throwaway::{Database, Server};
 use ledger::postgres::{Options, PostgresLedger};
 use ledger::saves::{Arrival, Committed};
-use ledger::{Ledger, LedgerError, Result};
+use ledger::{Ledger, LedgerError, Operations as _, Result};
 use model::callbacks::Callback;
 use model::saves::SaveKind;
 
@@ -202,8 +202,37 @@ async fn a_copy_holds_every_table() {
         copied.lines().filter_map(|line| line.strip_prefix("{\"table\":\"")?.strip_suffix("\"}")).collect();
     let tables = format!("'{}'", tables.join("', '"));
     let check = format!(
-        "DO $$ BEGIN ASSERT NOT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'migrations'
-         AND tablename NOT IN ({tables})); END $$"
+        "DO $$ BEGIN ASSERT NOT EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = 'public'
+         AND tablename NOT IN ('migrations', 'reports', {tables})); END $$"
     );
     database.execute(&check).await.unwrap();
+}
+
+/// A host that is switched off: nobody takes the connection, and nobody refuses it.
+fn switched_off() -> (std::net::TcpListener, Vec<std::net::TcpStream>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut queue = Vec::new();
+    // When its queue is full the kernel says nothing to whoever else comes.
+    while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, Duration::from_millis(500)) {
+        queue.push(stream);
+    }
+    (listener, queue)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_hosts_the_one_that_answers_is_found_although_the_other_is_switched_off() {
+    let database = Server::shared().await.unwrap().database().await.unwrap();
+    let (off, _queue) = switched_off();
+    let off = format!("127.0.0.1:{}", off.local_addr().unwrap().port());
+    let url = database.url();
+    let (front, rest) = url.split_once('@').unwrap();
+    let (host, database_name) = rest.split_once('/').unwrap();
+    let both = format!("{front}@{off},{host}/{database_name}");
+
+    let options = Options { connect_max: Duration::from_millis(300), ..Options::new(environment(), both) };
+    for _ in 0..5 {
+        let ledger = PostgresLedger::open(&options).await.unwrap();
+        assert_eq!(ledger.ping().await.map_err(|cause| cause.to_string()), Ok(()));
+    }
 }

@@ -80,3 +80,42 @@ async fn a_program_that_runs_goes_on_while_a_newer_one_adds_to_every_table() {
     desk.expect_head(&next.id, "2", b"next").await;
     desk.expect_consistent().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_that_waits_for_a_table_lets_others_use_it_meanwhile() {
+    let database = Server::shared().await.unwrap().database().await.unwrap();
+    let desk = Desk::new(Arc::new(database.ledger().await.unwrap())).await;
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let before =
+        "DROP INDEX inbox_by_document; DROP TABLE reports; DELETE FROM migrations WHERE number >= 15";
+    database.execute(before).await.unwrap();
+    let reading = database.hold("LOCK TABLE inbox IN ROW EXCLUSIVE MODE").await.unwrap();
+
+    let url = database.url();
+    let migrating =
+        tokio::spawn(async move { PostgresLedger::open(&Options::new(environment(), url)).await.map(drop) });
+    // Each is received, which writes into the very table, while the migration waits for whoever holds it.
+    for number in 0..20_u8 {
+        desk.save(&key, 6, &[number]).await;
+        // waits on purpose: over several attempts of the migration
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert!(!migrating.is_finished());
+    drop(reading);
+
+    migrating.await.unwrap().unwrap();
+    desk.save(&key, 2, b"after").await;
+    desk.expect_head(&document.id, "2", b"after").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_for_one_document_is_found_by_an_index() {
+    let database = Server::shared().await.unwrap().database().await.unwrap();
+    database.ledger().await.unwrap();
+    let by_index = "DO $$ DECLARE line text; plan text := ''; BEGIN
+        SET LOCAL enable_seqscan = off;
+        FOR line IN EXPLAIN SELECT coalesce(max(number), 0) FROM inbox WHERE document = 'x' LOOP plan := plan || line; END LOOP;
+        ASSERT plan LIKE '%inbox_by_document%', plan; END $$";
+    database.execute(by_index).await.unwrap();
+}
