@@ -125,6 +125,7 @@ faulty!(Keys {
 
 faulty!(Sessions {
     fn sessions(page: &SessionPage) -> Vec<SessionRecord>;
+    fn session_after_all(key: &EditorKey) -> Option<SessionRecord>;
     fn note_look(look: &Look) -> LookOutcome;
 });
 

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use crate::Result;
 
@@ -28,8 +29,9 @@ pub struct Report {
 /// Told and heard between instances.
 #[async_trait]
 pub trait Reports: Send + Sync {
-    /// Tells the others, in the place of what this instance told before of the same subject.
-    async fn tell(&self, instance: &str, subject: &str, body: &str) -> Result<()>;
+    /// Tells the others, in the place of what this instance told before of the same subject. Returns when that was by the ledger's
+    /// clock; `None` if there are no others.
+    async fn tell(&self, instance: &str, subject: &str, body: &str) -> Result<Option<Timestamp>>;
     /// Takes back what this instance told of a subject.
     async fn take_back(&self, instance: &str, subject: &str) -> Result<()>;
     /// What the others told of a subject, the latest first.
@@ -42,8 +44,8 @@ pub struct Alone;
 
 #[async_trait]
 impl Reports for Alone {
-    async fn tell(&self, _: &str, _: &str, _: &str) -> Result<()> {
-        Ok(())
+    async fn tell(&self, _: &str, _: &str, _: &str) -> Result<Option<Timestamp>> {
+        Ok(None)
     }
 
     async fn take_back(&self, _: &str, _: &str) -> Result<()> {

@@ -13,6 +13,8 @@ use crate::Result;
 pub trait Sessions: Send + Sync {
     /// The sessions of live edit keys and of any other with people inside, by key.
     async fn sessions(&self, page: &SessionPage) -> Result<Vec<SessionRecord>>;
+    /// A session as it is when everything that is being written down about its document at this moment is.
+    async fn session_after_all(&self, key: &EditorKey) -> Result<Option<SessionRecord>>;
     /// The server was asked about a session. Closes it if the rule says so; an answer to a question that is older than the
     /// last word about the session changes nothing.
     async fn note_look(&self, look: &Look) -> Result<LookOutcome>;

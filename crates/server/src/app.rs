@@ -29,12 +29,13 @@ use crate::arrived::Arrived;
 use crate::callers::HostKeys;
 use crate::clock::{Clock, Random, SystemClock, SystemRandom};
 use crate::config::{Config, Engine, Postgres, StoreKind, Stores};
-use crate::draining::Drains;
+use crate::counting::Counted;
+use crate::draining::DrainView;
 use crate::editors::DocumentServer;
 use crate::editors::onlyoffice::{OnlyOffice, Tokens};
-use crate::examining::{Engines, Examinations};
+use crate::examining::{Engines, ExaminationView};
 use crate::forgotten_files::ForgottenFiles;
-use crate::instances::Instance;
+use crate::instances::{Answers, Instance, Own};
 use crate::metered::Metered;
 use crate::pruning::Turn;
 use crate::read_backs::ReadBacks;
@@ -62,6 +63,8 @@ pub struct App {
     pub reports: Arc<dyn Reports>,
     /// Which of them this process is.
     pub instance: Instance,
+    /// Answers to questions of other instances.
+    pub answers: Arc<Answers>,
     /// Bytes.
     pub vault: Arc<dyn Vault>,
     /// What people see.
@@ -97,11 +100,13 @@ pub struct App {
     /// Who came into which session.
     pub entries: Entries,
     /// The drain of this process.
-    pub drains: Drains,
+    pub(crate) drains: Own<DrainView>,
     /// The examination of this process.
-    pub examinations: Examinations,
+    pub(crate) examinations: Own<ExaminationView>,
     /// How the engines were when somebody last looked.
     pub engines: Engines,
+    /// How much there was when somebody last counted.
+    pub counted: Counted,
     /// Blobs that were read back whole and of which the ledger does not know yet.
     pub read_backs: Arc<ReadBacks>,
     /// Who watches which document.
@@ -148,6 +153,10 @@ pub struct Parts {
     pub turns: Arc<dyn Turns>,
     /// What instances tell each other.
     pub reports: Arc<dyn Reports>,
+    /// Which of them this process is.
+    pub instance: Instance,
+    /// Answers to questions of other instances.
+    pub answers: Arc<Answers>,
     /// Bytes.
     pub vault: Arc<dyn Vault>,
     /// What people see.
@@ -386,12 +395,17 @@ impl App {
             (Arc::new(SystemClock), Arc::new(SystemRandom));
         let tokens = Arc::new(Tokens::new(&config.document_server.secrets));
         let sources = (Arc::clone(&clock), Arc::clone(&random));
-        let editor = OnlyOffice::new(&config, Arc::clone(&tokens), Arc::clone(&signals), sources)?;
+        let instance = Instance::here(format!("{:016x}", random.bits()), config.server.listen.port());
+        let answers = Arc::new(Answers::new(Arc::clone(&reports), &instance.id));
+        let hearing = (Arc::clone(&signals), Arc::clone(&answers));
+        let editor = OnlyOffice::new(&config, Arc::clone(&tokens), hearing, sources)?;
         Self::from_parts(Parts {
             config,
             ledger,
             turns,
             reports,
+            instance,
+            answers,
             vault: Arc::new(Metered(vault)),
             tree,
             depot,
@@ -414,8 +428,6 @@ impl App {
             pass_after: saving.pass_after,
             drain: parts.config.stopping.drain,
         };
-        let port = parts.config.server.listen.port();
-        let instance = Instance::here(format!("{:016x}", SystemRandom.bits()), port);
         // A stream holds a connection, and callbacks need connections too.
         let watchers_max = parts.config.sessions.streams_max.min(parts.config.server.connections_max / 2);
         Ok(Self {
@@ -426,9 +438,10 @@ impl App {
             publications: Lanes::new(settings)?,
             jobs: Jobs::default(),
             entries: Entries::default(),
-            drains: Drains::default(),
-            examinations: Examinations::default(),
+            drains: Own::default(),
+            examinations: Own::default(),
             engines: Engines::default(),
+            counted: Counted::default(),
             read_backs: Arc::default(),
             rooms: Arc::new(Rooms::new(watchers_max)),
             fetching: Arc::new(Semaphore::new(saving.fetch_parallel_max)),
@@ -451,7 +464,8 @@ impl App {
             ledger: parts.ledger,
             turns: parts.turns,
             reports: parts.reports,
-            instance,
+            instance: parts.instance,
+            answers: parts.answers,
             vault: parts.vault,
             tree: parts.tree,
             depot: parts.depot,

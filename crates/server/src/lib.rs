@@ -15,6 +15,7 @@ pub mod clock;
 pub mod comparing;
 pub mod config;
 mod console;
+pub mod counting;
 mod delivering;
 pub mod draining;
 pub mod editors;

@@ -28,6 +28,7 @@ use crate::app::{App, Parts};
 use crate::clock::{Clock, Random};
 use crate::config::Config;
 use crate::editors::testing::{FakeEditor, FaultyEditor};
+use crate::instances::{Answers, Instance};
 use crate::opening::{Upload, configure, upload};
 use crate::progress::Progress;
 use crate::saving::{Reply, accept};
@@ -45,6 +46,8 @@ pub(crate) struct Workbench {
     pub(crate) disk: TestDisk,
     /// What processes keep; everything if not set.
     pub(crate) retention: Retention,
+    /// What processes believe to stand on.
+    pub(crate) engines: &'static [(&'static str, &'static str)],
     random: Arc<TestRandom>,
     folder: tempfile::TempDir,
 }
@@ -59,6 +62,14 @@ pub(crate) fn docx_of(main_part: &str) -> Bytes {
     understudy::office::docx_of(main_part)
 }
 
+/// As if there were other instances.
+pub(crate) const SHARED: &[(&str, &str)] = &[
+    ("LEDGER_ENGINE", "postgres"),
+    ("LEDGER_URL", "postgresql://nobody@127.0.0.1:1/none"),
+    ("API_SECRET", "the secret of the host application"),
+    ("DOCUMENT_SERVER_SECRET", "the secret of the Document Server!"),
+];
+
 impl Workbench {
     /// Fresh stores with the document `12345`, whose content is `docx("base")`.
     pub(crate) async fn new() -> Self {
@@ -71,6 +82,7 @@ impl Workbench {
             clock: TestClock::default(),
             disk: TestDisk::default(),
             retention: Retention::EVERYTHING,
+            engines: &[],
             random: Arc::new(TestRandom::default()),
             folder: tempfile::tempdir().unwrap(),
         };
@@ -102,6 +114,8 @@ impl Workbench {
             )),
             turns: Arc::new(LocalTurns::default()),
             reports: Arc::new(Alone),
+            instance: Instance { id: "test".to_owned(), name: "test".to_owned() },
+            answers: Arc::new(Answers::new(Arc::new(Alone), "test")),
             vault: Arc::new(FaultyVault::new(Arc::new(self.vault.clone()), Arc::clone(faults))),
             tree: Arc::new(FaultyTree::new(Arc::new(self.tree.clone()), Arc::clone(faults))),
             depot: None,
@@ -123,6 +137,8 @@ impl Workbench {
             ("SAVING_FETCH_SPREAD_MS", "0".to_owned()),
             ("OPENING_WAIT_SECONDS", "1".to_owned()),
         ];
+        let settings =
+            settings.into_iter().chain(self.engines.iter().map(|(name, value)| (*name, (*value).to_owned())));
         let variables =
             settings.into_iter().map(|(name, value)| (format!("SAVEGUARD_{name}"), value)).collect();
         let config = Config::from_sources(toml::Table::new(), variables).unwrap();

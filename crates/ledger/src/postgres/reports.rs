@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use super::PostgresLedger;
 use super::rows::{all, get, text};
@@ -11,15 +12,16 @@ use crate::{Reports, Result};
 
 #[async_trait]
 impl Reports for PostgresLedger {
-    async fn tell(&self, instance: &str, subject: &str, body: &str) -> Result<()> {
+    async fn tell(&self, instance: &str, subject: &str, body: &str) -> Result<Option<Timestamp>> {
         let statement =
             "WITH gone AS (DELETE FROM reports WHERE told_at < clock_timestamp() - make_interval(secs => $4))
             INSERT INTO reports (instance, subject, body, told_at) VALUES ($1, $2, $3, clock_timestamp())
-            ON CONFLICT (instance, subject) DO UPDATE SET body = excluded.body, told_at = excluded.told_at";
+            ON CONFLICT (instance, subject) DO UPDATE SET body = excluded.body, told_at = excluded.told_at
+            RETURNING (extract(epoch FROM told_at) * 1000)::bigint AS told_ms";
         let kept_for = KEPT_FOR.as_secs_f64();
         let step = self.glance().await?;
-        let told = step.execute(statement, &[&instance, &subject, &text(body), &kept_for]).await;
-        step.end(told).await.map(|_| ())
+        let told = step.query_one(statement, &[&instance, &subject, &text(body), &kept_for]).await;
+        get(&step.end(told).await?, "told_ms").map(Some)
     }
 
     async fn take_back(&self, instance: &str, subject: &str) -> Result<()> {

@@ -31,6 +31,20 @@ impl Sessions for PostgresLedger {
         step.end(found).await
     }
 
+    /// Behind everybody who waits for the document's row. Nothing was changed, so nothing is flushed.
+    async fn session_after_all(&self, key: &EditorKey) -> Result<Option<SessionRecord>> {
+        let Some(parts) = key.parts() else { return Ok(None) };
+        let step = self.write().await?;
+        let found = async {
+            locks::document(&step, &parts.document).await?;
+            let mut found: Vec<SessionRecord> = find(&step, key).await?.into_iter().collect();
+            name_people(&step, &mut found).await?;
+            Ok(found.pop())
+        };
+        let found = found.await;
+        step.leave(found).await
+    }
+
     async fn note_look(&self, look: &Look) -> Result<LookOutcome> {
         let step = self.write().await?;
         let done = note_look(&step, look).await;

@@ -215,6 +215,13 @@ impl Step {
         result
     }
 
+    /// Ends a step that took locks and changed nothing: what was found is right, and there is nothing to commit.
+    pub(super) async fn leave<T>(mut self, found: Result<T>) -> Result<T> {
+        let result = self.undo().await.and(found);
+        self.shared.notice(&result);
+        result
+    }
+
     async fn commit(&mut self) -> Result<()> {
         if self.purpose == Purpose::Glance {
             self.give_back();

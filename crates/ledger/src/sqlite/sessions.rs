@@ -27,6 +27,19 @@ impl Sessions for SqliteLedger {
         self.read(move |connection| list(connection, &page)).await
     }
 
+    /// Behind everybody who waits for the writer.
+    async fn session_after_all(&self, key: &EditorKey) -> Result<Option<SessionRecord>> {
+        let key = key.clone();
+        self.write(move |connection, _| {
+            let mut found = find(connection, &key)?;
+            if let Some(session) = found.as_mut().filter(|session| session.facts.has_people) {
+                name_people(connection, session)?;
+            }
+            Ok(found)
+        })
+        .await
+    }
+
     async fn note_look(&self, look: &Look) -> Result<LookOutcome> {
         let look = look.clone();
         self.write(move |connection, _| note_look(connection, &look)).await

@@ -18,15 +18,13 @@ use jiff::{SignedDuration, Timestamp};
 use ledger::LedgerError;
 use ledger::documents::Author;
 use ledger::operations::Operation;
-use ledger::turns::Turn;
 use model::DocumentId;
 use serde::{Deserialize, Serialize};
-use tokio::sync::Notify;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::instances::{self, Subject, Undertaking};
+use crate::instances::{self, Own, Subject, Undertaking};
 use crate::telemetry::{self, report};
 
 /// Keys the server is asked about at once.
@@ -35,13 +33,6 @@ const PARALLEL_MAX: usize = 32;
 const NAMED_MAX: usize = 100;
 /// How often the saves on their way are looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
-/// The drain of this process: the one that runs, or the last one.
-#[derive(Debug, Default)]
-pub struct Drains {
-    state: Mutex<DrainView>,
-    moved: Notify,
-}
 
 /// How far a drain is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -80,23 +71,11 @@ pub struct AtRisk {
     pub why: String,
 }
 
-impl Drains {
-    /// How far the one of this process is.
-    pub(crate) fn own(&self) -> DrainView {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn update(&self, change: impl FnOnce(&mut DrainView)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
-        self.moved.notify_one();
-    }
-}
-
 impl Undertaking for DrainView {
     const SUBJECT: Subject = Subject::Drain;
 
-    fn own(app: &App) -> Self {
-        app.drains.own()
+    fn own(app: &App) -> &Own<Self> {
+        &app.drains
     }
 
     fn is_running(&self) -> bool {
@@ -105,6 +84,10 @@ impl Undertaking for DrainView {
 
     fn begun_at(&self) -> Option<Timestamp> {
         self.begun_at
+    }
+
+    fn stop(&mut self) {
+        self.is_running = false;
     }
 
     fn break_off(&mut self) {
@@ -118,16 +101,9 @@ pub async fn begin(app: &Arc<App>, who: &Author, within: Duration) -> Result<Dra
     let details = serde_json::json!({ "seconds": within.as_secs() }).to_string();
     let operation = Operation { action: "drain-asked", details, who: who.clone(), at: app.now() };
     app.ledger.note_operation(&operation).await?;
-    let turn = match instances::begin_or_join(app).await? {
-        Ok(turn) => turn,
-        Err(joined) => return Ok(joined),
-    };
-    let begun = begun(app.now(), within);
-    app.drains.update(|view| *view = begun.clone());
-    // Before anybody is told that it began: the next one to ask may ask another instance.
-    instances::tell(app, Subject::Drain, &begun).await;
-    tokio::spawn(run(Arc::clone(app), Instant::now() + within, turn));
-    Ok(begun)
+    let (begun, deadline) = (begun(app.now(), within), Instant::now() + within);
+    let draining = run(Arc::clone(app), deadline);
+    instances::begin_or_join(app, begun, draining).await
 }
 
 fn begun(at: Timestamp, within: Duration) -> DrainView {
@@ -136,11 +112,17 @@ fn begun(at: Timestamp, within: Duration) -> DrainView {
     DrainView { is_running: true, begun_at, ends_at, ..DrainView::default() }
 }
 
-async fn run(app: Arc<App>, deadline: Instant, turn: Turn) {
+async fn run(app: Arc<App>, deadline: Instant) {
     tracing::info!("a drain began: everything that is being typed is saved");
-    instances::telling::<DrainView>(&app, &app.drains.moved, drain_and_judge(&app, deadline)).await;
-    drop(turn);
-    let view = app.drains.own();
+    let trouble = match drain(&app, deadline).await {
+        Ok(()) => None,
+        Err(cause) => Some(report(&cause)),
+    };
+    app.drains.change(|view| {
+        view.is_safe = trouble.is_none() && view.at_risk == 0 && view.open_saves == 0;
+        view.trouble = trouble;
+    });
+    let view = app.drains.view();
     telemetry::drain_ended(if view.is_safe { "safe" } else { "at-risk" });
     if view.is_safe {
         tracing::info!(sessions = view.sessions, "the drain is done: nothing is at risk");
@@ -151,18 +133,6 @@ async fn run(app: Arc<App>, deadline: Instant, turn: Turn) {
             "the drain ended with work at risk"
         );
     }
-}
-
-async fn drain_and_judge(app: &Arc<App>, deadline: Instant) {
-    let trouble = match drain(app, deadline).await {
-        Ok(()) => None,
-        Err(cause) => Some(report(&cause)),
-    };
-    app.drains.update(|view| {
-        view.is_running = false;
-        view.is_safe = trouble.is_none() && view.at_risk == 0 && view.open_saves == 0;
-        view.trouble = trouble;
-    });
 }
 
 async fn drain(app: &Arc<App>, deadline: Instant) -> Result<(), LedgerError> {
@@ -214,7 +184,7 @@ fn show(app: &App, standing: &Mutex<Standing>) {
         why: (*why).to_owned(),
     });
     let left = left.collect();
-    app.drains.update(|view| {
+    app.drains.change(|view| {
         view.sessions = standing.documents.len();
         view.at_risk = standing.risks.len();
         view.safe = view.sessions - view.at_risk;
@@ -226,7 +196,7 @@ fn show(app: &App, standing: &Mutex<Standing>) {
 async fn wait_for_open_saves(app: &App, deadline: Instant) -> Result<(), LedgerError> {
     loop {
         let open = app.ledger.count_open_saves().await?;
-        app.drains.update(|view| view.open_saves = open);
+        app.drains.change(|view| view.open_saves = open);
         if open == 0 || Instant::now() >= deadline {
             return Ok(());
         }

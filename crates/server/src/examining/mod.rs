@@ -15,19 +15,17 @@ mod places;
 mod session;
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use ledger::LedgerError;
-use ledger::turns::Turn;
 use serde::{Deserialize, Serialize};
-use tokio::sync::Notify;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::config::Config;
-use crate::instances::{self, Subject, Undertaking};
+use crate::instances::{self, Own, Subject, Undertaking};
 pub use engines::Engines;
 pub(crate) use engines::{EngineView, seen as engines_seen};
 pub(crate) use places::{secrets as examine_secrets, storage as examine_storage};
@@ -156,13 +154,6 @@ pub(crate) async fn examine_running(patient: &Patient, app: &App, chart: &mut Ch
     }
 }
 
-/// The examination of this process: the one that runs, or the last one.
-#[derive(Debug, Default)]
-pub struct Examinations {
-    state: Mutex<ExaminationView>,
-    moved: Notify,
-}
-
 /// How far an examination is.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub(crate) struct ExaminationView {
@@ -177,23 +168,11 @@ pub(crate) struct ExaminationView {
     pub(crate) hops: Vec<Hop>,
 }
 
-impl Examinations {
-    /// How far the one of this process is.
-    pub(crate) fn own(&self) -> ExaminationView {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn change(&self, change: impl FnOnce(&mut ExaminationView)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
-        self.moved.notify_one();
-    }
-}
-
 impl Undertaking for ExaminationView {
     const SUBJECT: Subject = Subject::Examination;
 
-    fn own(app: &App) -> Self {
-        app.examinations.own()
+    fn own(app: &App) -> &Own<Self> {
+        &app.examinations
     }
 
     fn is_running(&self) -> bool {
@@ -204,6 +183,10 @@ impl Undertaking for ExaminationView {
         self.begun_at
     }
 
+    fn stop(&mut self) {
+        self.is_running = false;
+    }
+
     fn break_off(&mut self) {
         let detail = "the instance that looked ended before it was done";
         let hop = Hop::new("the examination", Health::Fail, detail);
@@ -212,36 +195,14 @@ impl Undertaking for ExaminationView {
     }
 }
 
-/// An examination that is under way. However it ends, the next one can begin.
-struct UnderWay(Arc<App>);
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.examinations.change(|state| state.is_running = false);
-    }
-}
-
 /// Begins an examination of the running service, or joins the one that is under way on any instance.
 pub(crate) async fn begin(app: &Arc<App>, patient: Patient) -> Result<ExaminationView, LedgerError> {
-    let turn = match instances::begin_or_join(app).await? {
-        Ok(turn) => turn,
-        Err(joined) => return Ok(joined),
-    };
     let begun = ExaminationView { is_running: true, begun_at: Some(app.now()), ..ExaminationView::default() };
-    app.examinations.change(|state| *state = begun.clone());
-    // Before anybody is told that it began: the next one to ask may ask another instance.
-    instances::tell(app, Subject::Examination, &begun).await;
-    tokio::spawn(run(Arc::clone(app), patient, turn));
-    Ok(begun)
-}
-
-/// Whoever comes next may begin when the turn is given back.
-async fn run(app: Arc<App>, patient: Patient, _turn: Turn) {
-    let looking = async {
-        let _under_way = UnderWay(Arc::clone(&app));
-        look(&app, &patient).await;
+    let looking = {
+        let app = Arc::clone(app);
+        async move { look(&app, &patient).await }
     };
-    instances::telling::<ExaminationView>(&app, &app.examinations.moved, looking).await;
+    instances::begin_or_join(app, begun, looking).await
 }
 
 async fn look(app: &Arc<App>, patient: &Patient) {

@@ -17,6 +17,7 @@ use super::answer::{Problem, ProblemDocument};
 use super::caller::Session;
 use super::extract::JsonBody;
 use crate::app::App;
+use crate::counting;
 use crate::delivering;
 use crate::examining::{EngineView, engines_seen};
 use crate::instances::{self, Heard, Lane, Standing};
@@ -222,7 +223,7 @@ pub(super) async fn status(
     session: Session,
 ) -> Result<Json<StatusView>, Problem> {
     session.allow_operating()?;
-    let totals = app.ledger.totals().await?;
+    let totals = counting::totals(&app).await?;
     let present = app.ledger.present().await?;
     let standings = working(&app).await;
     let each = || standings.iter().map(|heard| &heard.what);
@@ -301,7 +302,7 @@ pub(super) async fn metrics(
     axum::Extension(handle): axum::Extension<PrometheusHandle>,
 ) -> Result<Response, Problem> {
     session.allow_operating()?;
-    let totals = app.ledger.totals().await?;
+    let totals = counting::totals(&app).await?;
     telemetry::set_gauges(lane_totals(&app), &totals);
     telemetry::set_present(&app.ledger.present().await?);
     telemetry::set_room(app.disk.room(), space(&app));

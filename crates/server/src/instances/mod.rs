@@ -4,6 +4,7 @@
 //! was silent for [`SILENT_AFTER`] is shown as silent and counts no more. Where nothing can be told or heard, people are
 //! answered with what this instance knows by itself. What one of them does for all is in [`undertakings`]. Does not do: decide. A report is for people; no save waits for one.
 
+mod answers;
 mod undertakings;
 
 use std::sync::Arc;
@@ -25,7 +26,9 @@ use crate::forgotten_files::ForgottenCounts;
 use crate::pulse;
 use crate::room::space;
 use crate::telemetry::report;
-pub(crate) use undertakings::{Undertaking, begin_or_join, newest, telling};
+pub use answers::Answers;
+pub(crate) use answers::is_our_question;
+pub(crate) use undertakings::{Own, Undertaking, begin_or_join, newest};
 
 /// An instance of which nothing was heard for so long may be gone.
 pub(crate) const SILENT_AFTER: Duration = Duration::from_secs(10);
@@ -33,7 +36,7 @@ pub(crate) const SILENT_AFTER: Duration = Duration::from_secs(10);
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3600);
 const TELL_EVERY: Duration = Duration::from_secs(2);
 /// The last hour is larger than the rest, and moves in steps of ten seconds.
-const PULSE_EVERY: u32 = 5;
+const SLOWLY: u32 = 5;
 /// Lanes that are told of; their number tells of the others.
 const LANES_MAX: usize = 100;
 
@@ -48,6 +51,8 @@ pub(crate) enum Subject {
     Examination,
     /// Its last drain.
     Drain,
+    /// Answers of the Document Server to questions of others.
+    Answers,
 }
 
 impl Subject {
@@ -57,6 +62,7 @@ impl Subject {
             Self::Pulse => "pulse",
             Self::Examination => "examination",
             Self::Drain => "drain",
+            Self::Answers => "answers",
         }
     }
 }
@@ -126,15 +132,16 @@ impl<T> Heard<T> {
     }
 }
 
-/// Tells the others; that they do not hear it is no failure of whoever tells.
-pub(crate) async fn tell(app: &App, subject: Subject, what: &impl Serialize) {
+/// Tells the others, and says when by the ledger's clock; that they do not hear it is no failure of whoever tells.
+pub(crate) async fn tell(app: &App, subject: Subject, what: &impl Serialize) -> Option<Timestamp> {
     let told = match serde_json::to_string(what) {
         Ok(body) => app.reports.tell(&app.instance.id, subject.as_str(), &body).await,
         Err(unwritable) => Err(LedgerError::damaged(unwritable)),
     };
-    if let Err(cause) = told {
+    told.unwrap_or_else(|cause| {
         tracing::debug!(cause = report(&cause), "other instances could not be told");
-    }
+        None
+    })
 }
 
 /// What the others told last. What an instance of another version says in other words is left out.
@@ -208,27 +215,29 @@ pub(crate) fn forgotten_of(standings: &[Heard<Standing>]) -> ForgottenCounts {
     ages.min_by_key(|(age, _)| *age).map(|(_, counts)| counts).unwrap_or_default()
 }
 
-/// Tells the others how this instance stands, until the end; then takes that back.
+/// Tells the others how this instance stands, until the end.
 pub(crate) async fn follow(app: Arc<App>, stop: CancellationToken) {
     for round in 0_u32.. {
         let mut now = standing(&app).await;
         now.lanes.truncate(LANES_MAX);
         tell(&app, Subject::Standing, &now).await;
-        if round % PULSE_EVERY == 0 {
+        if round % SLOWLY == 0 {
             tell(&app, Subject::Pulse, &pulse::own()).await;
         }
-        // Whoever is at work is heard of, however long a step of it takes.
-        let (examination, drain) = (app.examinations.own(), app.drains.own());
-        if examination.is_running {
-            tell(&app, Subject::Examination, &examination).await;
-        }
-        if drain.is_running {
-            tell(&app, Subject::Drain, &drain).await;
-        }
+        tell_again(&app, &app.examinations, round).await;
+        tell_again(&app, &app.drains, round).await;
         tokio::select! {
             () = stop.cancelled() => return,
             () = tokio::time::sleep(TELL_EVERY) => {}
         }
+    }
+}
+
+/// Whoever is at work is heard of, however long a step of it takes; and what ended is told again now and then, for the table may have been emptied.
+async fn tell_again<U: Undertaking>(app: &App, own: &Own<U>, round: u32) {
+    let view = own.view();
+    if view.is_running() || (round % SLOWLY == 0 && view.begun_at().is_some()) {
+        own.tell(app).await;
     }
 }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use ledger::LedgerError;
 use ledger::saves::{Arrival, OpenSave, Receipt, ReceiptStanding};
 use ledger::turns::Turn;
 use model::callbacks::{Answer, Callback, HasUrl, Plan, plan_for};
@@ -38,7 +39,7 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
     let status = callback.status;
     let key = callback.key.clone();
     let has_history = callback.session_start.is_some();
-    let before = if ends_session(status) { inside(app, &key).await } else { Inside::default() };
+    let before = if ends_session(status) { inside(app, &key).await } else { Ok(Inside::default()) };
     let answer = match plan_for(callback.status, has_url) {
         Plan::NotePresence | Plan::NoteIdle => presence::note(app, &callback).await,
         Plan::Ignore => Answer::Saved,
@@ -55,9 +56,26 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
     if answer == Answer::TryAgain || !app.guards.late_answer_closes {
         return Reply::Answer(answer);
     }
-    let came_in = ends_session(status)
-        && (app.entries.since(&key, received) || inside(app, &key).await.has_more_than(&before));
+    let came_in = ends_session(status) && may_have_come_in(app, (&key, received), before).await;
     if came_in || is_late(app, received) { Reply::Close } else { Reply::Answer(answer) }
+}
+
+/// Whether somebody came in since the callback was received, here or elsewhere. Where that cannot be told, somebody may have.
+async fn may_have_come_in(
+    app: &App,
+    (key, received): (&EditorKey, Instant),
+    before: Result<Inside, LedgerError>,
+) -> bool {
+    if app.entries.since(key, received) {
+        return true;
+    }
+    match (before, inside(app, key).await) {
+        (Ok(before), Ok(now)) => now.has_more_than(&before),
+        (Err(cause), _) | (_, Err(cause)) => {
+            tracing::warn!(error = %report(&cause), "it cannot be told whether somebody came in meanwhile: a final save is not answered");
+            true
+        }
+    }
 }
 
 /// By the time the limit has passed the server may have revived the key: a 0 would delete the new session's changes, and

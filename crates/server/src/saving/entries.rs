@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use ledger::sessions::SessionPage;
+use ledger::LedgerError;
 use model::EditorKey;
 
 use crate::app::App;
@@ -46,9 +46,6 @@ impl Entries {
     }
 }
 
-/// A document has one live session, and rarely another one with somebody left in it.
-const SESSIONS_MAX: u32 = 50;
-
 /// Who is inside a session and when each was last named, as the shared ledger knows it.
 #[derive(Debug, Default)]
 pub(super) struct Inside {
@@ -63,21 +60,14 @@ impl Inside {
     }
 }
 
-/// Looks who is inside; nobody if no other instance could have heard of anybody, or the ledger does not answer.
-pub(super) async fn inside(app: &App, key: &EditorKey) -> Inside {
-    let document = key.parts().map(|parts| parts.document);
-    if !app.config.ledger.is_shared() || document.is_none() {
-        return Inside::default();
+/// Looks who is inside, behind everybody who is being noted at this moment; nobody if no other instance could have heard of anybody.
+pub(super) async fn inside(app: &App, key: &EditorKey) -> Result<Inside, LedgerError> {
+    if !app.config.ledger.is_shared() {
+        return Ok(Inside::default());
     }
-    let page = SessionPage { document, after: None, limit: SESSIONS_MAX };
-    let sessions = app.ledger.sessions(&page).await.unwrap_or_default();
-    let ours = sessions.into_iter().filter(|session| session.key == *key);
-    Inside {
-        people: ours
-            .flat_map(|session| session.people)
-            .map(|person| (person.id, person.last_seen_at))
-            .collect(),
-    }
+    let session = app.ledger.session_after_all(key).await?;
+    let people = session.into_iter().flat_map(|session| session.people);
+    Ok(Inside { people: people.map(|person| (person.id, person.last_seen_at)).collect() })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ledger::LedgerError;
 use ledger::keys::{KeyStandingNow, Presence};
 use model::callbacks::{Answer, Callback};
 use model::keys::Mode;
@@ -10,7 +11,10 @@ use signals::Signal;
 
 use crate::app::App;
 use crate::editors::ask_to_leave;
-use crate::editors::onlyoffice::is_our_question;
+use crate::instances::is_our_question;
+
+/// How often it is tried to note somebody.
+const ATTEMPTS: u32 = 3;
 
 /// Notes who is inside. Who sits in a retired key is asked to leave; their saves are taken all the same.
 pub(super) async fn note(app: &Arc<App>, callback: &Callback) -> Answer {
@@ -19,6 +23,7 @@ pub(super) async fn note(app: &Arc<App>, callback: &Callback) -> Answer {
     }
     if let Some(nonce) = callback.user_data.as_ref().filter(|data| is_our_question(data)) {
         app.signals.announce(Signal::Answered { nonce: nonce.clone(), status: callback.status }).await;
+        app.answers.came(nonce, callback.status).await;
         if callback.users.is_empty() {
             // Our own question is no sign of life.
             return Answer::Saved;
@@ -30,7 +35,7 @@ pub(super) async fn note(app: &Arc<App>, callback: &Callback) -> Answer {
         is_idle: callback.status == 4,
         at: app.now(),
     };
-    match app.ledger.note_presence(&presence).await {
+    match note_insistently(app, &presence).await {
         Ok(standing) => {
             tell(app, &presence, standing).await;
             match standing {
@@ -42,6 +47,17 @@ pub(super) async fn note(app: &Arc<App>, callback: &Callback) -> Answer {
         Err(cause) => tracing::warn!(error = %cause, "presence could not be noted"),
     }
     Answer::Saved
+}
+
+/// Another instance may be about to answer a save that ends the session, and looks into the ledger who came in meanwhile.
+async fn note_insistently(app: &App, presence: &Presence) -> Result<KeyStandingNow, LedgerError> {
+    let mut attempts = 1;
+    loop {
+        match app.ledger.note_presence(presence).await {
+            Err(LedgerError::Busy | LedgerError::Unavailable { .. }) if attempts < ATTEMPTS => attempts += 1,
+            noted => return noted,
+        }
+    }
 }
 
 /// A guest of a revoked share link can come back for as long as their configuration opens: they are asked to leave again.

@@ -20,7 +20,7 @@ use super::letting_go::{Leaving, LettingGo, may_let_go};
 use crate::app::App;
 use crate::opening::configure;
 use crate::recovering;
-use crate::testing::{Workbench, author, deliver, docx, docx_of, idle, place};
+use crate::testing::{SHARED, Workbench, author, deliver, docx, docx_of, idle, place};
 
 async fn kept_reasons(bench: &Workbench) -> Vec<&'static str> {
     let page = KeptPage { of: Whose::All, before: None, limit: 100 };
@@ -452,6 +452,30 @@ async fn fail_every_call(saves: &[(u8, Bytes)], moment: Moment, aftermath: After
             assert!(number > 4, "the session makes port calls");
             return;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_final_save_is_not_answered_when_it_cannot_be_told_whether_somebody_came_in_elsewhere() {
+    let look = "ledger.session_after_all";
+    let play_with = async |faults: Faults| {
+        let mut bench = Workbench::new().await;
+        bench.engines = SHARED;
+        let faults = Arc::new(faults);
+        let app = bench.process_with(&faults);
+        let key = bench.open(&app).await;
+        let answer = deliver(&app, &bench.callback(&key, 2, &docx("edited"))).await;
+        (answer, faults.calls(), bench.document().await.head.to_string())
+    };
+    let (answer, calls, head) = play_with(Faults::none()).await;
+    assert_eq!((answer, head.as_str()), (Some(Answer::Saved), "2"));
+    let looks: Vec<usize> = (1..).zip(&calls).filter(|(_, call)| **call == look).map(|(at, _)| at).collect();
+    assert_eq!(looks.len(), 2, "before and after: {calls:?}");
+
+    for at in looks {
+        let (answer, _, head) = play_with(Faults::at_call(at, Moment::Before, Aftermath::GoesOn)).await;
+
+        assert_eq!((answer, head.as_str()), (None, "2"), "the connection is closed, and the save is kept");
     }
 }
 

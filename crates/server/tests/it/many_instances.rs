@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::support::Stage;
 use crate::support::cluster::{Cluster, INSTANCES};
+use crate::support::engines::Choice;
 use crate::support::serving::Serving;
+use crate::support::site::Site;
 
 /// Chances to get it wrong.
 const ROUNDS: usize = 60;
@@ -195,4 +198,23 @@ async fn other_programs_see_in_redis_who_is_inside_and_that_a_session_is_being_s
     wait_for("EXISTS session:12345:users", ":0").await;
     wait_for("EXISTS save_done:12345", ":1").await;
     cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_redis_an_answer_of_the_document_server_finds_whoever_asked() {
+    let site = Site::on(Choice::Cluster).await;
+    let shared = site.path().join("shared").display().to_string();
+    let changes = [("SIGNALS_REDIS", ""), ("VAULT_KIND", "local"), ("VAULT_FOLDER", shared.as_str())];
+    let editor = understudy::Settings::default().with_time_scale(20.0);
+    let stage = Stage::start_on(site, &changes, editor).await;
+    stage.docx("12345").await;
+
+    // Each opening asks what the server holds under the key of the one before; its answer goes to the balancer.
+    for round in 0..6 {
+        let session = stage.edit("12345", "ann").await;
+        session.close().await.unwrap();
+        stage.editor.quiet().await;
+        assert_eq!(stage.document("12345").await["head"], "1", "round {round}: nothing was changed");
+    }
+    stage.stop().await;
 }

@@ -21,6 +21,7 @@ use super::tokens::Tokens;
 use crate::clock::{Clock, Random};
 use crate::config::{Config, DocumentServer as Settings};
 use crate::editors::{CommandError, DocumentServer, FetchError, ForceSave, Wanted};
+use crate::instances::Answers;
 use crate::telemetry;
 
 /// A transfer that stands still for this long is broken.
@@ -30,13 +31,6 @@ const CONNECT: Duration = Duration::from_secs(5);
 const COMMAND_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// `info` answers after its extra callback was answered; the callback is thus here before the answer, or never.
 const KNOWLEDGE_GRACE: Duration = Duration::from_millis(500);
-/// Marks the `userdata` of our own questions.
-const NONCE_PREFIX: &str = "saveguard-info-";
-
-/// Whether the `userdata` of a callback says that our own question caused it.
-pub fn is_our_question(user_data: &str) -> bool {
-    user_data.starts_with(NONCE_PREFIX)
-}
 
 /// A Document Server over HTTP.
 pub struct OnlyOffice {
@@ -46,6 +40,7 @@ pub struct OnlyOffice {
     callback_base: Url,
     fetch_bytes_max: u64,
     signals: Arc<dyn Signals>,
+    answers: Arc<Answers>,
     clock: Arc<dyn Clock>,
     random: Arc<dyn Random>,
 }
@@ -55,7 +50,7 @@ impl OnlyOffice {
     pub fn new(
         config: &Config,
         tokens: Arc<Tokens>,
-        signals: Arc<dyn Signals>,
+        (signals, answers): (Arc<dyn Signals>, Arc<Answers>),
         (clock, random): (Arc<dyn Clock>, Arc<dyn Random>),
     ) -> Result<Self, reqwest::Error> {
         let http = reqwest::Client::builder()
@@ -72,9 +67,26 @@ impl OnlyOffice {
             callback_base: config.server.internal_url.clone(),
             fetch_bytes_max: config.saving.fetch_bytes_max,
             signals,
+            answers,
             clock,
             random,
         })
+    }
+
+    /// What the callback that a question causes says, wherever it arrives.
+    async fn status_of(&self, nonce: &str, listener: &mut dyn signals::Listener) -> ServerKnowledge {
+        let answered = async {
+            tokio::select! {
+                status = heard_here(nonce, listener) => status,
+                status = self.answers.from_elsewhere(nonce) => status,
+            }
+        };
+        match tokio::time::timeout(KNOWLEDGE_GRACE, answered).await {
+            Ok(4) => ServerKnowledge::NothingHeld,
+            Ok(1) => ServerKnowledge::ChangesHeld,
+            // It knows the key but its callback did not come through: we cannot tell.
+            _ => ServerKnowledge::Away,
+        }
     }
 
     async fn command(&self, command: &'static str, claims: Value) -> Result<Value, CommandError> {
@@ -186,7 +198,7 @@ impl DocumentServer for OnlyOffice {
     }
 
     async fn knowledge_of(&self, key: &EditorKey) -> ServerKnowledge {
-        let nonce = format!("{NONCE_PREFIX}{:016x}", self.random.bits());
+        let nonce = self.answers.nonce(self.random.bits());
         let mut listener = self.signals.listen();
         let claims =
             json!({ "key": key.as_str(), "userdata": nonce, "callback": self.callback_for_info(key) });
@@ -194,7 +206,7 @@ impl DocumentServer for OnlyOffice {
             Ok(answer) if answer["users"].as_array().is_some_and(|users| !users.is_empty()) => {
                 ServerKnowledge::UsersInside
             }
-            Ok(_) => status_of(&nonce, listener.as_mut()).await,
+            Ok(_) => self.status_of(&nonce, listener.as_mut()).await,
             Err(CommandError::Refused { code: 1, .. }) => ServerKnowledge::Unknown,
             Err(cause) => {
                 tracing::warn!(error = %cause, "the Document Server could not be asked about a key");
@@ -291,20 +303,12 @@ fn announced_length(response: &reqwest::Response, expected: IsPage) -> Result<Op
     }
 }
 
-async fn status_of(nonce: &str, listener: &mut dyn signals::Listener) -> ServerKnowledge {
-    let heard = tokio::time::timeout(KNOWLEDGE_GRACE, async {
-        loop {
-            match listener.next().await {
-                Some(Signal::Answered { nonce: heard, status }) if heard == nonce => return status,
-                _ => {}
-            }
+/// Waits until the answer to a question is heard by this process.
+async fn heard_here(nonce: &str, listener: &mut dyn signals::Listener) -> u8 {
+    loop {
+        match listener.next().await {
+            Some(Signal::Answered { nonce: heard, status }) if heard == nonce => return status,
+            _ => {}
         }
-    })
-    .await;
-    match heard {
-        Ok(4) => ServerKnowledge::NothingHeld,
-        Ok(1) => ServerKnowledge::ChangesHeld,
-        // It knows the key but its callback did not come through: we cannot tell.
-        _ => ServerKnowledge::Away,
     }
 }

@@ -10,6 +10,6 @@ mod tokens;
 mod tests;
 
 pub use callback::{CallbackRefused, read_callback};
-pub use client::{OnlyOffice, is_our_question};
+pub use client::OnlyOffice;
 pub use configuration::{EditorConfiguration, Opened, document_type};
 pub use tokens::{TokenRefused, Tokens};

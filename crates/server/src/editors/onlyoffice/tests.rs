@@ -9,6 +9,7 @@ use super::OnlyOffice;
 use super::tokens::Tokens;
 use crate::config::Config;
 use crate::editors::DocumentServer as _;
+use crate::instances::Answers;
 
 const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-length: 22\r\n\r\n{\"error\":0,\"keys\":[]}\n";
 
@@ -40,8 +41,9 @@ async fn a_question_is_asked_again_if_the_open_connection_was_dead() {
     let config = Config::load(None, environment).unwrap();
     let tokens = Arc::new(Tokens::new(&config.document_server.secrets));
     let sources = (Arc::new(crate::clock::SystemClock) as _, Arc::new(crate::clock::SystemRandom) as _);
-    let office =
-        OnlyOffice::new(&config, tokens, Arc::new(signals::local::LocalSignals::default()), sources).unwrap();
+    let answers = Arc::new(Answers::new(Arc::new(ledger::reports::Alone), "test"));
+    let hearing = (Arc::new(signals::local::LocalSignals::default()) as _, answers);
+    let office = OnlyOffice::new(&config, tokens, hearing, sources).unwrap();
 
     assert!(office.forgotten_keys().await.is_ok());
     assert!(office.forgotten_keys().await.is_ok(), "the connection was closed without an answer");
