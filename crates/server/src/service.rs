@@ -65,6 +65,8 @@ impl Service {
         let background = vec![
             tokio::spawn(recovering::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(recovering::run(Arc::clone(&app), stop.clone())),
+            tokio::spawn(recovering::take_up_saves(Arc::clone(&app), stop.clone())),
+            tokio::spawn(recovering::adopt_strays(Arc::clone(&app))),
             tokio::spawn(callers::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(watching::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(recovering::look_after_sessions(Arc::clone(&app), stop.clone())),

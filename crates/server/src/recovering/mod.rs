@@ -36,7 +36,6 @@ use std::sync::Arc;
 use ledger::pruning::Meaning;
 use ledger::turns::{SILENT_MAX, Turn};
 use signals::Signal;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
@@ -86,29 +85,34 @@ impl From<StoreError> for RecoveryError {
 
 /// Runs until told to stop.
 pub async fn run(app: Arc<App>, stop: CancellationToken) {
-    let mut is_first = true;
-    let mut next_round = Instant::now();
     while !stop.is_cancelled() {
-        if Instant::now() >= next_round {
-            round(&app).await;
-            if std::mem::take(&mut is_first) {
-                part("strays", adopt(&app, AgeMin::TenMinutes)).await;
-            }
-            next_round = Instant::now() + app.config.recovering.interval;
-        } else {
-            part("saves", saves::finish(&app)).await;
-        }
+        round(&app).await;
         tokio::select! {
             () = stop.cancelled() => {}
-            () = app.recovery_wanted.notified() => next_round = Instant::now(),
-            () = tokio::time::sleep_until(next_look(&app, next_round)) => {}
+            () = app.recovery_wanted.notified() => {}
+            () = tokio::time::sleep(app.config.recovering.interval) => {}
         }
     }
 }
 
-/// With other instances about, what a dead one left is looked for more often than everything else.
-fn next_look(app: &App, next_round: Instant) -> Instant {
-    if app.config.ledger.is_shared() { next_round.min(Instant::now() + SILENT_MAX) } else { next_round }
+/// With other instances about, what a dead one left is looked for more often than everything else, and however long a round takes.
+pub async fn take_up_saves(app: Arc<App>, stop: CancellationToken) {
+    while app.config.ledger.is_shared() && !stop.is_cancelled() {
+        part("saves", saves::finish(&app)).await;
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(SILENT_MAX) => {}
+        }
+    }
+}
+
+/// After the start: looks through the whole vault for what no row names. One instance does it.
+pub async fn adopt_strays(app: Arc<App>) {
+    match app.turns.take("strays").await {
+        Ok(Some(_turn)) => drop(part("strays", adopt(&app, AgeMin::TenMinutes)).await),
+        Ok(None) => {}
+        Err(cause) => tracing::warn!(error = %report(&cause), "it could not be asked whose turn strays are"),
+    }
 }
 
 /// Follows the hints until told to stop.

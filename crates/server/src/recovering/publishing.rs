@@ -139,9 +139,12 @@ async fn publish_head(app: &App, owed: &Owed, occasion: Occasion) -> Result<(), 
         let publication =
             Publication { place: place.clone(), digest: owed.digest, backup_suffix: backup_suffix(owed) };
         let replaced = app.tree.publish(&publication, content).await?;
+        steps::reached("publish.replaced");
         if let Some(replaced) = replaced {
             take_in_if_unknown(app, (&owed.document, &place), &replaced).await?;
         }
+    } else {
+        take_in_left_behind(app, owed, &place).await?;
     }
     steps::reached("publish.shown");
     leave_old_name(app, owed).await?;
@@ -161,10 +164,10 @@ async fn leave_old_name(app: &App, owed: &Owed) -> Result<(), RecoveryError> {
 async fn withdraw_name(app: &App, owed: &Owed, name: &FileName) -> Result<(), RecoveryError> {
     let place = Place { name: name.clone(), ..place_of(owed) };
     app.tree.tidy(&place).await?;
-    if let Some(withdrawn) = app.tree.withdraw(&place, &backup_suffix(owed)).await? {
-        take_in_if_unknown(app, (&owed.document, &place), &withdrawn).await?;
+    match app.tree.withdraw(&place, &backup_suffix(owed)).await? {
+        Some(withdrawn) => take_in_if_unknown(app, (&owed.document, &place), &withdrawn).await,
+        None => take_in_left_behind(app, owed, &place).await,
     }
-    Ok(())
 }
 
 /// A deleted document is shown no more. What stood there, also by another program, stays as a backup.
@@ -192,10 +195,30 @@ fn place_of(owed: &Owed) -> Place {
 
 /// The backup is named after the content that was shown and the time it was committed.
 fn backup_suffix(owed: &Owed) -> String {
+    let (committed_at, label) = backed_up(owed);
+    names::backup_suffix(committed_at, label)
+}
+
+fn backed_up(owed: &Owed) -> (Timestamp, Label) {
     match &owed.published {
-        Some(published) => names::backup_suffix(published.committed_at, published.label),
-        None => names::backup_suffix(owed.committed_at, Label::FIRST),
+        Some(published) => (published.committed_at, published.label),
+        None => (owed.committed_at, Label::FIRST),
     }
+}
+
+/// An earlier attempt replaced or withdrew a file and ended before it took in what that was: it is among the backups it would have been given.
+async fn take_in_left_behind(app: &App, owed: &Owed, place: &Place) -> Result<(), RecoveryError> {
+    let (committed_at, label) = backed_up(owed);
+    for backup in app.tree.backups(place).await? {
+        if !names::is_backup_of(&backup, committed_at, label) {
+            continue;
+        }
+        let content = app.tree.open_backup(place, &backup).await?;
+        let content = app.spool.take_in(content.reader, "read a backup").await?;
+        let replaced = Replaced { backup, digest: content.digest, size_bytes: content.size_bytes };
+        take_in_if_unknown(app, (&owed.document, place), &replaced).await?;
+    }
+    Ok(())
 }
 
 /// Bytes that are no content of the document came from another program: they are kept.

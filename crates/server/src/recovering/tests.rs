@@ -536,6 +536,53 @@ async fn bytes_another_program_put_under_the_old_name_are_kept() {
     assert!(bench.ledger.knows_content(&document, &Digest::of(&docx("from outside"))).await.unwrap());
 }
 
+/// A document whose published file another program changed, and that is saved, or deleted, since.
+async fn changed_outside_and(ends: &str) -> Workbench {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    recover(&app).await;
+    bench.tree.overwrite(&place(&bench.document().await), &docx("from outside"));
+    if ends == "saved" {
+        let key = bench.open(&app).await;
+        deliver(&app, &bench.callback(&key, 2, &docx("edited"))).await;
+    } else {
+        let document = bench.document().await;
+        crate::changing::delete(&app, &document.id, &crate::testing::author("u7")).await.unwrap();
+    }
+    bench
+}
+
+#[tokio::test]
+async fn bytes_another_program_published_are_kept_whatever_fails_right_after_they_were_replaced() {
+    use steps::{Aftermath, Faults, Moment};
+
+    for ends in ["saved", "deleted"] {
+        let faults = Arc::new(Faults::none());
+        recover(&changed_outside_and(ends).await.process_with(&faults)).await;
+        for moment in [Moment::Before, Moment::After] {
+            for number in 1..=faults.calls().len() {
+                let bench = changed_outside_and(ends).await;
+                recover(&bench.process_with(&Arc::new(Faults::at_call(number, moment, Aftermath::Crashed))))
+                    .await;
+
+                recover(&bench.process()).await;
+
+                let (id, outside) = (bench.document().await.id, Digest::of(&docx("from outside")));
+                let call = faults.calls()[number - 1];
+                assert!(
+                    bench.ledger.knows_content(&id, &outside).await.unwrap(),
+                    "{ends}, {call} failed {moment:?}"
+                );
+                // A copy beside what was saved, or another version in the history of what was deleted.
+                let versions = bench.ledger.contents(&id).await.unwrap();
+                let versions = versions.iter().filter(|content| content.blob.digest == outside).count();
+                let times = versions + kept_reasons(&bench).await.len();
+                assert_eq!(times, 1, "{ends}, {call} failed {moment:?}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_file_another_program_changed_or_removed_is_noticed_in_a_round() {
     let bench = Workbench::new().await;
