@@ -140,6 +140,8 @@ pub struct BlobRecord {
     pub size_bytes: u64,
     /// Whether it is being removed: it may be there or not.
     pub is_going: bool,
+    /// How often it was removed before: its life.
+    pub removals: u64,
 }
 
 /// Something that cannot be.

@@ -67,7 +67,7 @@ pub(crate) struct Life(u64);
 /// Stores spooled bytes. Asks first how often they were removed, so that a removal meanwhile is noticed.
 pub(crate) async fn store(app: &App, spooled: &Spooled, sidecar: &Sidecar) -> Result<Life, StoreError> {
     let life = life_of(app, spooled).await?;
-    app.vault.put(spooled, sidecar).await?;
+    app.vault.put(&spooled.in_life(life.0), sidecar).await?;
     Ok(life)
 }
 

@@ -38,8 +38,8 @@ impl Vault for Metered {
         counted(self.0.size_of(digest).await)
     }
 
-    async fn remove(&self, digest: &Digest) -> Result<()> {
-        counted(self.0.remove(digest).await)
+    async fn remove(&self, digest: &Digest, life: u64) -> Result<()> {
+        counted(self.0.remove(digest, life).await)
     }
 
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>> {

@@ -1,7 +1,8 @@
 //! A far vault with a depot before it: where blobs wait on the local disk while the far side is away.
 //!
 //! A put that the far side does not take is kept in the depot, if the operator allows it and there is room; [`Depot::deliver`]
-//! brings what is there to the far side, reads it back, and only then lets go of it. Reads look in both places.
+//! brings what is there to the far side, reads it back, and only then lets go of it. Reads look in both places. What cannot be
+//! delivered holds up nothing else.
 //!
 //! Guarantees: a put that returns is durable, there or here, at the same durability as a local vault. A blob leaves the depot
 //! after the far side gave it back whole, with every sidecar it had. What cannot be known while the far side is away is not
@@ -23,7 +24,6 @@ use tokio::time::Instant;
 
 use self::index::Index;
 pub use self::index::{Fill, Room};
-use crate::find::find;
 use crate::{BlobReader, Result, Sidecar, Spool, Spooled, StoredBlob, Vault, VaultError, read_verified};
 
 /// After a failure puts go to the depot for so long without asking: nobody's save waits for a dead line again and again.
@@ -33,6 +33,8 @@ const AWAY_FOR: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(5);
 const LINE_BYTES_PER_S_MIN: u64 = 256 * 1024;
 const PAGE: usize = 1000;
+/// So many in a row that the far side does not take, and it is probably away.
+const REFUSED_MAX: u32 = 3;
 
 /// A far vault with a depot before it.
 pub struct Depot {
@@ -46,6 +48,8 @@ pub struct Depot {
     changes: RwLock<()>,
     /// One delivery or removal at a time, so that what is removed is not delivered afterwards.
     deliveries: tokio::sync::Mutex<()>,
+    /// Behind which blob the next round of deliveries begins, and why the last one ended there.
+    given_up: Mutex<(Option<Digest>, Option<String>)>,
 }
 
 /// What a delivery did.
@@ -53,8 +57,16 @@ pub struct Depot {
 pub struct Delivered {
     /// Blobs that are on the far side now.
     pub blobs: u64,
-    /// Blobs that are damaged in the depot; they stay, for a person to look at.
+    /// Blobs that are damaged in the depot, or cannot be read; they stay, for a person to look at.
     pub damaged: u64,
+    /// Blobs that the far side did not take. [`Depot::last_refusal`] says why.
+    pub refused: u64,
+}
+
+/// Which side a delivery failed on.
+enum Hitch {
+    Near(VaultError),
+    Far(VaultError),
 }
 
 impl Depot {
@@ -69,7 +81,13 @@ impl Depot {
             away_until: Mutex::default(),
             changes: RwLock::default(),
             deliveries: tokio::sync::Mutex::default(),
+            given_up: Mutex::default(),
         }
+    }
+
+    /// Why the far side last did not take something that was to be delivered.
+    pub fn last_refusal(&self) -> Option<String> {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
     }
 
     /// What is in the depot.
@@ -87,54 +105,95 @@ impl Depot {
         self.room
     }
 
-    /// Brings everything that is in the depot to the far side. Ends at the first thing that the far side does not take.
+    /// Brings what is in the depot to the far side. After a few things in a row that the far side does not take it is given up for now;
+    /// the next round begins behind them, so that one that is never taken holds up nothing else.
     pub async fn deliver(&self) -> Result<Delivered> {
         let mut delivered = Delivered::default();
-        let mut after = None;
+        let start = self.given_up.lock().unwrap_or_else(PoisonError::into_inner).0.take();
+        let parts = [(start, None), (None, start)];
+        for (after, until) in parts.into_iter().take(if start.is_some() { 2 } else { 1 }) {
+            if !self.deliver_between(after, until, &mut delivered).await? {
+                break;
+            }
+        }
+        if delivered.refused == 0 {
+            self.given_up.lock().unwrap_or_else(PoisonError::into_inner).1 = None;
+        }
+        Ok(delivered)
+    }
+
+    /// Returns whether it came to the end.
+    async fn deliver_between(
+        &self,
+        mut after: Option<Digest>,
+        until: Option<Digest>,
+        delivered: &mut Delivered,
+    ) -> Result<bool> {
+        let mut refused_in_a_row = 0;
         loop {
             let page = self.near.list(after.as_ref(), PAGE).await?;
-            let Some(last) = page.last() else { return Ok(delivered) };
-            after = Some(last.digest);
-            for blob in &page {
+            for blob in page.iter().filter(|blob| until.is_none_or(|until| blob.digest <= until)) {
                 match self.deliver_one(blob).await {
-                    Ok(()) => delivered.blobs += 1,
-                    Err(VaultError::Damaged { .. }) => delivered.damaged += 1,
-                    Err(cause) => return Err(cause),
+                    Ok(()) => {
+                        delivered.blobs += 1;
+                        refused_in_a_row = 0;
+                    }
+                    Err(Hitch::Near(cause)) => {
+                        tracing::warn!(digest = %blob.digest, %cause, "a blob of the depot cannot be delivered");
+                        delivered.damaged += 1;
+                    }
+                    Err(Hitch::Far(cause)) => {
+                        delivered.refused += 1;
+                        refused_in_a_row += 1;
+                        let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
+                        given_up.1 = Some(with_sources(&cause));
+                        if refused_in_a_row == REFUSED_MAX {
+                            given_up.0 = Some(blob.digest);
+                            return Ok(false);
+                        }
+                    }
                 }
+            }
+            match page.last() {
+                Some(last) if until.is_none_or(|until| last.digest < until) => after = Some(last.digest),
+                _ => return Ok(true),
             }
         }
     }
 
-    async fn deliver_one(&self, blob: &StoredBlob) -> Result<()> {
+    async fn deliver_one(&self, blob: &StoredBlob) -> std::result::Result<(), Hitch> {
         let _one = self.deliveries.lock().await;
         let mut told: Vec<Sidecar> = Vec::new();
-        if self.near.size_of(&blob.digest).await?.is_none() {
+        if self.near.size_of(&blob.digest).await.map_err(Hitch::Near)?.is_none() {
             return Ok(());
         }
-        let mut now = self.told_here(&blob.digest).await?;
-        let content = self.take_up(&blob.digest).await?;
+        let mut now = self.told_here(&blob.digest).await.map_err(Hitch::Near)?;
+        let content = self.take_up(&blob.digest).await.map_err(Hitch::Near)?.in_life(blob.life);
         loop {
             for sidecar in now.iter().filter(|each| !told.contains(each)) {
-                self.far.put(&content, sidecar).await?;
+                self.far.put(&content, sidecar).await.map_err(Hitch::Far)?;
             }
             told.clone_from(&now);
-            self.prove(&content).await?;
+            self.prove(&content).await.map_err(Hitch::Far)?;
             steps::reached("depot.delivered");
             let _alone = self.changes.write().await;
             // Somebody may have stored the same bytes meanwhile, for another reason.
-            now = self.told_here(&blob.digest).await?;
+            now = self.told_here(&blob.digest).await.map_err(Hitch::Near)?;
             if now.iter().all(|each| told.contains(each)) {
-                self.near.remove(&blob.digest).await?;
-                self.index().await?.forget(&blob.digest);
+                self.near.remove(&blob.digest, blob.life).await.map_err(Hitch::Near)?;
+                self.count_out(&blob.digest).await.map_err(Hitch::Near)?;
                 self.is_back();
                 return Ok(());
             }
         }
     }
 
-    /// The blob as it lies in the depot.
-    async fn waiting(&self, digest: &Digest) -> Result<Option<StoredBlob>> {
-        find(self.near.as_ref(), digest).await
+    /// A blob was removed here, unless it came again meanwhile.
+    async fn count_out(&self, digest: &Digest) -> Result<()> {
+        if self.near.size_of(digest).await?.is_none() {
+            self.index().await?.forget(digest);
+        }
+        Ok(())
     }
 
     /// What is told of it in the depot. A process that ended between the bytes and their sidecar left them nobody's.
@@ -180,17 +239,14 @@ impl Depot {
     async fn keep(&self, spooled: &Spooled, sidecar: &Sidecar, cause: VaultError) -> Result<()> {
         let Room::Bytes(bytes_max) = self.room else { return Err(cause) };
         let index = self.index().await?;
-        if !index.reserve(spooled, bytes_max) {
+        let Some(place) = index.reserve(spooled, bytes_max) else {
             tracing::error!(bytes_max, "the depot is full: saves are refused until the far vault is back");
             return Err(cause);
-        }
+        };
         let _shared = self.changes.read().await;
-        let kept = self.near.put(spooled, sidecar).await;
-        match self.waiting(&spooled.digest).await? {
-            Some(blob) => index.note(&blob),
-            None => index.forget(&spooled.digest),
-        }
-        kept
+        self.near.put(spooled, sidecar).await?;
+        place.is_taken();
+        Ok(())
     }
 
     async fn index(&self) -> Result<&Index> {
@@ -254,14 +310,10 @@ impl Vault for Depot {
     /// Where it is read from: what waits in the depot is read there and goes to the far side from there.
     async fn mend(&self, spooled: &Spooled) -> Result<()> {
         let _one = self.deliveries.lock().await;
-        let _alone = self.changes.write().await;
         match self.near.size_of(&spooled.digest).await? {
             Some(_) => {
-                self.near.mend(spooled).await?;
-                if let Some(blob) = self.waiting(&spooled.digest).await? {
-                    self.index().await?.note(&blob);
-                }
-                Ok(())
+                let _alone = self.changes.write().await;
+                self.near.mend(spooled).await
             }
             None => self.far.mend(spooled).await,
         }
@@ -300,18 +352,18 @@ impl Vault for Depot {
         Ok(told)
     }
 
-    async fn remove(&self, digest: &Digest) -> Result<()> {
+    async fn remove(&self, digest: &Digest, life: u64) -> Result<()> {
         let _one = self.deliveries.lock().await;
-        let _alone = self.changes.write().await;
-        // The far side first: should it be away, everything stays as it is and is removed another time.
-        if let Err(cause) = self.far.remove(digest).await
+        // The far side first: should it be away, or say nothing, everything stays as it is and is removed another time. Nobody who stores
+        // something waits for that.
+        if let Err(cause) = self.far.remove(digest, life).await
             && self.far.size_of(digest).await?.is_some()
         {
             return Err(cause);
         }
-        self.near.remove(digest).await?;
-        self.index().await?.forget(digest);
-        Ok(())
+        let _alone = self.changes.write().await;
+        self.near.remove(digest, life).await?;
+        self.count_out(digest).await
     }
 
     async fn probe(&self) -> Result<()> {
@@ -323,6 +375,17 @@ impl Vault for Depot {
             probed => probed,
         }
     }
+}
+
+/// With all that it was caused by, for a person.
+fn with_sources(cause: &VaultError) -> String {
+    let mut text = cause.to_string();
+    let mut source = std::error::Error::source(cause);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
 }
 
 fn silent() -> VaultError {

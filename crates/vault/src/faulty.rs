@@ -70,7 +70,7 @@ faulty!(Vault for FaultyVault as "vault" {
     fn size_of(digest: &Digest) -> Option<u64>;
     fn list(after: Option<&Digest>, limit: usize) -> Vec<StoredBlob>;
     fn sidecars(digests: &[Digest]) -> Vec<Vec<Sidecar>>;
-    fn remove(digest: &Digest) -> ();
+    fn remove(digest: &Digest, life: u64) -> ();
     fn probe() -> ();
 } fn kind(&self) -> &'static str { self.inner.kind() });
 

@@ -13,9 +13,9 @@
 pub mod contract;
 pub mod depot;
 pub mod faulty;
-mod find;
 pub mod local;
 pub mod memory;
+mod names;
 pub mod s3;
 pub mod sftp;
 pub mod spool;
@@ -38,8 +38,8 @@ pub use verified::{read_verified, read_whole};
 /// Immutable blobs.
 #[async_trait]
 pub trait Vault: Send + Sync {
-    /// Stores spooled bytes under their digest, with a sidecar that tells where they came from. Durable when it
-    /// returns; a blob that is there already is made sure of, not written again.
+    /// Stores spooled bytes under their digest and life, with a sidecar that tells where they came from. Durable when it
+    /// returns; a blob that is there already is read back, and mended if it is not what its name says.
     async fn put(&self, spooled: &Spooled, sidecar: &Sidecar) -> Result<()>;
     /// Puts sound bytes under their digest in the place of what lies there, which is kept under a name that is no blob's, where the
     /// store can. Sidecars stay as they are. Durable when it returns. For whoever found the blob damaged.
@@ -53,9 +53,10 @@ pub trait Vault: Send + Sync {
     /// Where blobs came from, in the order asked; nothing of one that is not there. A call of its own, because not every store
     /// tells it in a listing: whoever has many to ask for asks for those that lie beside each other at once.
     async fn sidecars(&self, digests: &[Digest]) -> Result<Vec<Vec<Sidecar>>>;
-    /// Removes a blob and its sidecars for good. Durable when it returns; one that is not there is fine. Only for whoever made
-    /// sure that no row names it, and will not until this is done (`ledger::Pruning`).
-    async fn remove(&self, digest: &Digest) -> Result<()>;
+    /// Removes a blob and its sidecars for good, of this life and earlier ones. Durable when it returns; one that is not there is
+    /// fine. Carried out late, it does not touch what came again since. Only for whoever made sure that no row names it, and
+    /// will not until this is done (`ledger::Pruning`).
+    async fn remove(&self, digest: &Digest, life: u64) -> Result<()>;
     /// What kind of store it is, in a word: for receipts.
     fn kind(&self) -> &'static str;
     /// Proves that the vault takes writes now, at the same durability as `put`.
@@ -147,6 +148,8 @@ pub struct StoredBlob {
     pub size_bytes: u64,
     /// When it was stored, by the store's clock.
     pub stored_at: Timestamp,
+    /// How often it had been removed before it was stored.
+    pub life: u64,
 }
 
 /// An open blob.

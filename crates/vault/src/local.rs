@@ -28,6 +28,7 @@ use model::{Digest, Guards};
 use tokio::io::AsyncReadExt as _;
 use uuid::Uuid;
 
+use crate::names::{BlobName, latest};
 use crate::spool::{Body, SpoolFile, run_blocking};
 use crate::told::Told;
 use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError};
@@ -128,8 +129,9 @@ impl Vault for LocalVault {
     }
 
     async fn open(&self, digest: &Digest, range: Option<Range<u64>>) -> Result<BlobReader> {
-        let (path, shown) = (self.disk.path_of(digest), *digest);
-        let opened = tokio::task::spawn_blocking(move || open(&path, range)).await.map_err(io::Error::other);
+        let (disk, shown) = (Arc::clone(&self.disk), *digest);
+        let opened = tokio::task::spawn_blocking(move || open(&disk.path_now(&shown)?, range));
+        let opened = opened.await.map_err(io::Error::other);
         match opened.and_then(|opened| opened) {
             Ok(reader) => Ok(reader),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
@@ -140,8 +142,8 @@ impl Vault for LocalVault {
     }
 
     async fn size_of(&self, digest: &Digest) -> Result<Option<u64>> {
-        let path = self.disk.path_of(digest);
-        run_blocking("look for a blob", move || size_of(&path)).await
+        let (disk, digest) = (Arc::clone(&self.disk), *digest);
+        run_blocking("look for a blob", move || size_of(&disk.path_now(&digest)?)).await
     }
 
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>> {
@@ -154,9 +156,9 @@ impl Vault for LocalVault {
         run_blocking("read where blobs came from", move || disk.sidecars(&digests)).await
     }
 
-    async fn remove(&self, digest: &Digest) -> Result<()> {
-        let (disk, digest) = (Arc::clone(&self.disk), *digest);
-        run_blocking("remove a blob", move || disk.remove(&digest)).await
+    async fn remove(&self, digest: &Digest, life: u64) -> Result<()> {
+        let (disk, name) = (Arc::clone(&self.disk), BlobName { digest: *digest, life });
+        run_blocking("remove a blob", move || disk.remove(name)).await
     }
 
     async fn probe(&self) -> Result<()> {
@@ -196,25 +198,38 @@ impl Disk {
         self.blobs.join(digest.short(2))
     }
 
-    fn path_of(&self, digest: &Digest) -> PathBuf {
-        self.folder_of(digest).join(digest.to_string())
+    fn path_of(&self, name: BlobName) -> PathBuf {
+        self.folder_of(&name.digest).join(name.to_string())
+    }
+
+    /// Under which name a blob is found now; that of its first life if there is none.
+    fn path_now(&self, digest: &Digest) -> io::Result<PathBuf> {
+        let first = self.path_of(BlobName::first(digest));
+        if first.exists() {
+            return Ok(first);
+        }
+        let found = list_folder(&self.folder_of(digest))?;
+        let found = found.iter().find(|blob| blob.digest == *digest);
+        Ok(found.map_or(first, |blob| self.path_of(BlobName { digest: *digest, life: blob.life })))
     }
 
     fn put(&self, spooled: &Spooled, sidecar: &str) -> io::Result<()> {
-        let path = self.path_of(&spooled.digest);
+        let name = BlobName::of(spooled);
+        let path = self.path_of(name);
         match size_of(&path)? {
-            // Perhaps left by a process that ended before it could flush: make sure before anybody relies on it.
-            Some(size_bytes) if size_bytes == spooled.size_bytes => {
+            // Perhaps left by a process that ended before it could flush: make sure before anybody relies on it. And perhaps damaged
+            // since: never again will there be sound bytes so near at hand.
+            Some(size_bytes) if size_bytes == spooled.size_bytes && hash_of(&path)? == spooled.digest => {
                 self.flushing.file(&File::open(&path)?)?;
             }
             Some(_) => {
-                self.keep_aside(&spooled.digest)?;
+                self.keep_aside(&path, &spooled.digest)?;
                 self.write_blob(spooled, &path)?;
             }
             None => self.write_blob(spooled, &path)?,
         }
         steps::reached("vault.blob-named");
-        let sidecar = self.folder_of(&spooled.digest).join(format!("{}~{sidecar}", spooled.digest));
+        let sidecar = self.folder_of(&spooled.digest).join(name.sidecar(sidecar));
         OpenOptions::new().create(true).append(true).open(sidecar)?;
         self.flushing.folder(&self.folder_of(&spooled.digest))?;
         steps::reached("vault.blob-durable");
@@ -222,17 +237,18 @@ impl Disk {
     }
 
     fn mend(&self, spooled: &Spooled) -> io::Result<()> {
-        self.keep_aside(&spooled.digest)?;
-        self.write_blob(spooled, &self.path_of(&spooled.digest))?;
+        let now = self.path_now(&spooled.digest)?;
+        let path = if now.exists() { now } else { self.path_of(BlobName::of(spooled)) };
+        self.keep_aside(&path, &spooled.digest)?;
+        self.write_blob(spooled, &path)?;
         self.flushing.folder(&self.folder_of(&spooled.digest))
     }
 
     /// What is not the blob gets a second name before it loses the first; on a disk that cannot link, a moment later.
-    fn keep_aside(&self, digest: &Digest) -> io::Result<()> {
+    fn keep_aside(&self, path: &Path, digest: &Digest) -> io::Result<()> {
         self.flushing.create_folders(&self.damaged)?;
-        let (path, aside) =
-            (self.path_of(digest), self.damaged.join(format!("{digest}-{}", Uuid::new_v4().simple())));
-        match fs::hard_link(&path, &aside).or_else(|_| fs::rename(&path, &aside)) {
+        let aside = self.damaged.join(format!("{digest}-{}", Uuid::new_v4().simple()));
+        match fs::hard_link(path, &aside).or_else(|_| fs::rename(path, &aside)) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
             kept => kept?,
         }
@@ -240,14 +256,20 @@ impl Disk {
     }
 
     /// The bytes first: should this be cut short, what is left is a name that says nothing.
-    fn remove(&self, digest: &Digest) -> io::Result<()> {
-        let folder = self.folder_of(digest);
-        remove_if_there(&self.path_of(digest))?;
-        steps::reached("vault.blob-removed");
-        let prefix = format!("{digest}~");
+    fn remove(&self, name: BlobName) -> io::Result<()> {
+        let folder = self.folder_of(&name.digest);
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;
-            if entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix)) {
+            let found = entry.file_name();
+            let Some(found) = found.to_str().filter(|found| name.covers(found)) else { continue };
+            if !found.contains('~') {
+                remove_if_there(&entry.path())?;
+            }
+        }
+        steps::reached("vault.blob-removed");
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            if entry.file_name().to_str().is_some_and(|found| name.covers(found)) {
                 remove_if_there(&entry.path())?;
             }
         }
@@ -354,14 +376,23 @@ fn list_folder(folder: &Path) -> io::Result<Vec<StoredBlob>> {
     let mut blobs = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let Some(digest) = entry.file_name().to_str().and_then(Digest::parse_hex) else { continue };
-        let metadata = entry.metadata()?;
+        let Some(name) = entry.file_name().to_str().and_then(BlobName::parse) else { continue };
+        let metadata = match entry.metadata() {
+            Ok(metadata) => metadata,
+            // It was removed since its name was read.
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => continue,
+            Err(cause) => return Err(cause),
+        };
         let stored_at =
             metadata.modified().ok().and_then(|at| Timestamp::try_from(at).ok()).unwrap_or_default();
-        blobs.push(StoredBlob { digest, size_bytes: metadata.len(), stored_at });
+        let (digest, size_bytes, life) = (name.digest, metadata.len(), name.life);
+        blobs.push(StoredBlob { digest, size_bytes, stored_at, life });
     }
-    blobs.sort_by_key(|blob| blob.digest);
-    Ok(blobs)
+    Ok(latest(blobs))
+}
+
+fn hash_of(path: &Path) -> io::Result<Digest> {
+    Ok(tree::hash(File::open(path)?)?.0)
 }
 
 #[cfg(test)]
@@ -394,12 +425,28 @@ mod tests {
 
         vault.put(&spooled, &sidecar()).await.unwrap();
 
-        let stored = vault.disk.path_of(&spooled.digest);
+        let stored = vault.disk.path_of(BlobName::of(&spooled));
         assert_eq!(fs::metadata(&stored).unwrap().nlink(), 2);
         let digest = spooled.digest;
         drop(spooled);
         assert_eq!(fs::metadata(&stored).unwrap().nlink(), 1);
         assert_eq!(Digest::of(&fs::read(&stored).unwrap()), digest);
+    }
+
+    #[tokio::test]
+    async fn whoever_brings_the_same_bytes_mends_what_was_damaged_and_keeps_it_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = vault(folder.path());
+        let spooled = Spool::hold(bytes::Bytes::from_static(b"whole"));
+        vault.put(&spooled, &sidecar()).await.unwrap();
+        let path = vault.disk.path_of(BlobName::of(&spooled));
+        fs::write(&path, b"whale").unwrap();
+
+        vault.put(&spooled, &sidecar()).await.unwrap();
+
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        let aside = fs::read_dir(&vault.disk.damaged).unwrap().next().unwrap().unwrap().path();
+        assert_eq!(fs::read(aside).unwrap(), b"whale");
     }
 
     #[tokio::test]
@@ -413,6 +460,6 @@ mod tests {
         let refused = vault.put(&spooled, &sidecar()).await;
 
         assert!(matches!(refused, Err(VaultError::Unavailable { .. })), "{refused:?}");
-        assert!(!vault.disk.path_of(&spooled.digest).exists());
+        assert!(!vault.disk.path_of(BlobName::of(&spooled)).exists());
     }
 }

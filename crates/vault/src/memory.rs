@@ -13,14 +13,17 @@ use jiff::Timestamp;
 use model::Digest;
 use tokio::io::AsyncReadExt as _;
 
+use crate::names::{BlobName, latest};
 use crate::tree::{Glance, Place, Publication, Replaced, Tree, is_backup};
 use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError, read_verified};
 
 /// Blobs in memory.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryVault {
-    blobs: Arc<Mutex<BTreeMap<Digest, Held>>>,
+    blobs: Arc<Mutex<Blobs>>,
 }
+
+type Blobs = BTreeMap<BlobName, Held>;
 
 type Held = (Bytes, Vec<Sidecar>);
 
@@ -28,7 +31,7 @@ impl MemoryVault {
     /// Changes a stored blob behind everybody's back, as a failing disk would.
     pub fn damage(&self, digest: &Digest) {
         let mut blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((bytes, _)) = blobs.get_mut(digest) {
+        for (_, (bytes, _)) in blobs.iter_mut().filter(|(name, _)| name.digest == *digest) {
             let mut changed = bytes.to_vec();
             if let Some(byte) = changed.last_mut() {
                 *byte ^= 1;
@@ -39,8 +42,13 @@ impl MemoryVault {
 
     fn find(&self, digest: &Digest) -> Option<Bytes> {
         let blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
-        blobs.get(digest).map(|(bytes, _)| bytes.clone())
+        current(&blobs, digest).map(|(_, (bytes, _))| bytes.clone())
     }
+}
+
+/// What is under a digest, in its latest life.
+fn current<'a>(blobs: &'a Blobs, digest: &Digest) -> Option<(&'a BlobName, &'a Held)> {
+    blobs.range(BlobName::first(digest)..=BlobName { digest: *digest, life: u64::MAX }).next_back()
 }
 
 fn reader(bytes: &Bytes, range: Range<u64>) -> BlobReader {
@@ -59,7 +67,11 @@ impl Vault for MemoryVault {
         let mut bytes = Vec::new();
         spooled.reader()?.read_to_end(&mut bytes).map_err(VaultError::unavailable("store a blob"))?;
         let mut blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, sidecars) = blobs.entry(spooled.digest).or_insert_with(|| (Bytes::from(bytes), Vec::new()));
+        let (held, sidecars) = blobs.entry(BlobName::of(spooled)).or_default();
+        // New, or damaged.
+        if Digest::of(held) != spooled.digest {
+            *held = Bytes::from(bytes);
+        }
         if !sidecars.contains(sidecar) {
             sidecars.push(sidecar.clone());
         }
@@ -70,7 +82,8 @@ impl Vault for MemoryVault {
         let mut bytes = Vec::new();
         spooled.reader()?.read_to_end(&mut bytes).map_err(VaultError::unavailable("mend a blob"))?;
         let mut blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
-        blobs.entry(spooled.digest).or_default().0 = Bytes::from(bytes);
+        let name = current(&blobs, &spooled.digest).map_or(BlobName::of(spooled), |(name, _)| *name);
+        blobs.entry(name).or_default().0 = Bytes::from(bytes);
         Ok(())
     }
 
@@ -85,25 +98,26 @@ impl Vault for MemoryVault {
 
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>> {
         let blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
-        let later = blobs.iter().filter(|(digest, _)| after.is_none_or(|after| *digest > after));
-        Ok(later
-            .take(limit)
-            .map(|(digest, (bytes, _))| StoredBlob {
-                digest: *digest,
-                size_bytes: bytes.len() as u64,
-                stored_at: Timestamp::UNIX_EPOCH,
-            })
-            .collect())
+        let later = blobs.iter().filter(|(name, _)| after.is_none_or(|after| name.digest > *after));
+        let stored = later.map(|(name, (bytes, _))| StoredBlob {
+            digest: name.digest,
+            size_bytes: bytes.len() as u64,
+            stored_at: Timestamp::UNIX_EPOCH,
+            life: name.life,
+        });
+        Ok(latest(stored.collect()).into_iter().take(limit).collect())
     }
 
     async fn sidecars(&self, digests: &[Digest]) -> Result<Vec<Vec<Sidecar>>> {
         let blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = digests.iter().map(|digest| blobs.get(digest).map(|(_, sidecars)| sidecars.clone()));
+        let told =
+            digests.iter().map(|digest| current(&blobs, digest).map(|(_, (_, sidecars))| sidecars.clone()));
         Ok(told.map(Option::unwrap_or_default).collect())
     }
 
-    async fn remove(&self, digest: &Digest) -> Result<()> {
-        self.blobs.lock().unwrap_or_else(PoisonError::into_inner).remove(digest);
+    async fn remove(&self, digest: &Digest, life: u64) -> Result<()> {
+        let mut blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
+        blobs.retain(|name, _| name.digest != *digest || name.life > life);
         Ok(())
     }
 

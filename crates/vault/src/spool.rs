@@ -79,7 +79,7 @@ impl Spool {
     /// Takes a content in that is in memory already.
     pub fn hold(bytes: Bytes) -> Spooled {
         let digest = Digest::of(&bytes);
-        Spooled { digest, size_bytes: bytes.len() as u64, body: Body::Memory(bytes) }
+        Spooled { digest, size_bytes: bytes.len() as u64, life: 0, body: Body::Memory(bytes) }
     }
 }
 
@@ -120,7 +120,7 @@ impl SpoolWriter {
             Some(file) => Body::File(Arc::new(file)),
             None => Body::Memory(Bytes::from(self.held)),
         };
-        Ok(Spooled { digest, size_bytes: self.size_bytes, body })
+        Ok(Spooled { digest, size_bytes: self.size_bytes, life: 0, body })
     }
 
     async fn spill(&mut self) -> Result<()> {
@@ -148,6 +148,7 @@ pub struct Spooled {
     pub digest: Digest,
     /// Its length.
     pub size_bytes: u64,
+    life: u64,
     body: Body,
 }
 
@@ -158,6 +159,16 @@ pub(crate) enum Body {
 }
 
 impl Spooled {
+    /// Which life of its blob it is to be stored in: how often the blob was removed before. The first one if nothing is said.
+    #[must_use]
+    pub fn in_life(&self, life: u64) -> Self {
+        Self { life, ..self.clone() }
+    }
+
+    pub(crate) fn life(&self) -> u64 {
+        self.life
+    }
+
     pub(crate) fn body(&self) -> &Body {
         &self.body
     }

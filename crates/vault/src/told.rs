@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use model::Digest;
 
 use crate::Sidecar;
+use crate::names::BlobName;
 
 /// What names tell of some blobs.
 pub(crate) struct Told<'a> {
@@ -17,13 +18,11 @@ impl<'a> Told<'a> {
         Self { asked, told: asked.iter().map(|digest| (*digest, Vec::new())).collect() }
     }
 
-    /// `{digest}~{word}`, if it is that of a blob that was asked for.
+    /// The name of a sidecar, if it is that of a blob that was asked for.
     pub(crate) fn note(&mut self, name: &str) {
-        let Some((digest, word)) = name.split_once('~') else { return };
-        let Some(told) = Digest::parse_hex(digest).and_then(|digest| self.told.get_mut(&digest)) else {
-            return;
-        };
-        told.extend(Sidecar::parse_word(word));
+        let Some((blob, word)) = BlobName::parse_sidecar(name) else { return };
+        let Some(told) = self.told.get_mut(&blob.digest) else { return };
+        told.extend(Sidecar::parse_word(word).filter(|sidecar| !told.contains(sidecar)));
     }
 
     /// In the order in which blobs were asked for; those of one blob in order of their words.

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use model::names::FileName;
 use model::{CompanyId, Digest, DocumentId, ProjectId};
+use uuid::Uuid;
 
 use crate::{BlobReader, Result};
 
@@ -37,6 +38,17 @@ pub trait Tree: Send + Sync {
 /// Whether a file name may be one this port gave to a backup: one name, with the ending.
 pub fn is_backup(name: &str) -> bool {
     name.ends_with(".bak") && !name.contains(['/', '\\'])
+}
+
+/// Appended to the name of a file that is being written.
+pub(crate) fn temporary_suffix(id: &Uuid) -> String {
+    format!(".tmp.{}", id.simple())
+}
+
+/// Whether a file name is one that a publication under this name gave to what it was writing. Other programs have temporary files, too.
+pub(crate) fn is_temporary_of(name: &FileName, found: &str) -> bool {
+    let id = found.rsplit_once('.').and_then(|(_, id)| Uuid::try_parse(id).ok());
+    id.is_some_and(|id| name.with_suffix(&temporary_suffix(&id)) == found)
 }
 
 /// What can be told of a file without reading it.
@@ -81,4 +93,28 @@ pub struct Replaced {
     pub digest: Digest,
     /// Its length.
     pub size_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_publication_was_writing_is_temporary() {
+        let name = FileName::parse("report.docx").unwrap();
+        let ours = name.with_suffix(&temporary_suffix(&Uuid::new_v4()));
+
+        assert!(is_temporary_of(&name, &ours));
+        for other in [
+            "report.docx",
+            "report.docx.tmp.4711",
+            "report.docx.tmp.",
+            "report.docx.tmp",
+            &format!("other{ours}"),
+            &format!("{ours}.docx"),
+            &ours.to_uppercase(),
+        ] {
+            assert!(!is_temporary_of(&name, other), "{other}");
+        }
+    }
 }

@@ -26,7 +26,7 @@ pub(super) async fn unneeded(step: &Step, before: Timestamp, limit: u32) -> Resu
     all(
         &step
             .query(
-                "SELECT digest, size_bytes, state FROM blobs WHERE unneeded_ms <= $1 AND state = 'present'
+                "SELECT digest, size_bytes, state, removals FROM blobs WHERE unneeded_ms <= $1 AND state = 'present'
          ORDER BY unneeded_ms LIMIT $2",
                 &[&ms(before), &i64::from(limit)],
             )
@@ -49,7 +49,7 @@ pub(super) async fn begin_removal(step: &Step, digest: &Digest, before: Timestam
 }
 
 pub(super) async fn begun(step: &Step, limit: u32) -> Result<Vec<BlobRecord>> {
-    all(&step.query("SELECT digest, size_bytes, state FROM blobs WHERE state = 'deleting' AND removed_ms IS NULL ORDER BY digest LIMIT $1", &[&i64::from(limit)]).await?, blob_record)
+    all(&step.query("SELECT digest, size_bytes, state, removals FROM blobs WHERE state = 'deleting' AND removed_ms IS NULL ORDER BY digest LIMIT $1", &[&i64::from(limit)]).await?, blob_record)
 }
 
 pub(super) async fn finish_removal(step: &Step, digest: &Digest, at: Timestamp) -> Result<()> {

@@ -259,5 +259,6 @@ pub(super) fn blob_record(row: &Row) -> Result<BlobRecord> {
         digest: get(row, "digest")?,
         size_bytes: get(row, "size_bytes")?,
         is_going: get::<String>(row, "state")? == "deleting",
+        removals: get(row, "removals")?,
     })
 }

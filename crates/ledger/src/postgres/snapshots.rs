@@ -124,7 +124,7 @@ async fn write(step: &Step, out: std::fs::File) -> Result<()> {
 async fn write_blobs(step: &Step, out: &mut BufWriter<std::fs::File>) -> Result<()> {
     let mut after: Option<Digest> = None;
     loop {
-        let query = "SELECT digest, size_bytes, state FROM blobs WHERE removed_ms IS NULL
+        let query = "SELECT digest, size_bytes, state, removals FROM blobs WHERE removed_ms IS NULL
                      AND ($1::bytea IS NULL OR digest > $1) ORDER BY digest LIMIT 2000";
         let rows = step.query(query, &[&after.map(Stored)]).await?;
         let Some(last) = rows.last() else { return Ok(()) };
@@ -167,7 +167,7 @@ fn blob_at(file: &mut BufReader<std::fs::File>, place: u64) -> Result<BlobRecord
         .and_then(|()| file.read_exact(&mut going))
         .map_err(unavailable)?;
     let size_bytes = u64::from_be_bytes(size);
-    Ok(BlobRecord { digest: Digest::new(digest), size_bytes, is_going: going == [1] })
+    Ok(BlobRecord { digest: Digest::new(digest), size_bytes, is_going: going == [1], removals: 0 })
 }
 
 fn damaged() -> LedgerError {

@@ -110,7 +110,7 @@ const TOTALS: &str = "SELECT
     (SELECT count(*) FROM documents WHERE owes_since_ms IS NOT NULL) AS owed_publications";
 
 async fn blobs(step: &Step, after: Option<&Digest>, limit: u32) -> Result<Vec<BlobRecord>> {
-    let query = "SELECT digest, size_bytes, state FROM blobs WHERE removed_ms IS NULL AND ($1::bytea IS NULL OR digest > $1)
+    let query = "SELECT digest, size_bytes, state, removals FROM blobs WHERE removed_ms IS NULL AND ($1::bytea IS NULL OR digest > $1)
                  ORDER BY digest LIMIT $2";
     let rows = step.query(query, &[&after.map(|digest| Stored(*digest)), &i64::from(limit)]).await?;
     all(&rows, rows::blob_record)

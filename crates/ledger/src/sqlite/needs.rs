@@ -27,7 +27,7 @@ pub(super) fn is_needed(connection: &Connection, digest: &Digest) -> Result<bool
 
 pub(super) fn unneeded(connection: &Connection, before: Timestamp, limit: u32) -> Result<Vec<BlobRecord>> {
     let mut query = connection.prepare_cached(
-        "SELECT digest, size_bytes, state FROM blobs WHERE unneeded_ms <= ?1 AND state = 'present'
+        "SELECT digest, size_bytes, state, removals FROM blobs WHERE unneeded_ms <= ?1 AND state = 'present'
          ORDER BY unneeded_ms LIMIT ?2",
     )?;
     Ok(query.query_map(params![ms(before), limit], blob_record)?.collect::<rusqlite::Result<_>>()?)
@@ -51,7 +51,7 @@ pub(super) fn begin_removal(connection: &Connection, digest: &Digest, before: Ti
 
 pub(super) fn begun(connection: &Connection, limit: u32) -> Result<Vec<BlobRecord>> {
     let mut query = connection.prepare_cached(
-        "SELECT digest, size_bytes, state FROM blobs WHERE state = 'deleting' AND removed_ms IS NULL ORDER BY digest LIMIT ?1",
+        "SELECT digest, size_bytes, state, removals FROM blobs WHERE state = 'deleting' AND removed_ms IS NULL ORDER BY digest LIMIT ?1",
     )?;
     Ok(query.query_map([limit], blob_record)?.collect::<rusqlite::Result<_>>()?)
 }

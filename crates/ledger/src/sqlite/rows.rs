@@ -242,6 +242,7 @@ pub(super) fn blob_record(row: &Row<'_>) -> rusqlite::Result<BlobRecord> {
         digest: get(row, "digest")?,
         size_bytes: row.get("size_bytes")?,
         is_going: row.get::<_, String>("state")? == "deleting",
+        removals: row.get("removals")?,
     })
 }
 

@@ -119,7 +119,7 @@ impl Trail for SqliteLedger {
 
 pub(super) fn blobs(connection: &Connection, after: Option<Digest>, limit: u32) -> Result<Vec<BlobRecord>> {
     let mut query = connection.prepare_cached(
-        "SELECT digest, size_bytes, state FROM blobs WHERE removed_ms IS NULL AND (?1 IS NULL OR digest > ?1)
+        "SELECT digest, size_bytes, state, removals FROM blobs WHERE removed_ms IS NULL AND (?1 IS NULL OR digest > ?1)
          ORDER BY digest LIMIT ?2",
     )?;
     let rows = query.query_map(params![after.map(Stored), limit], rows::blob_record)?;

@@ -76,7 +76,7 @@ impl Copying<'_> {
                 return Ok(());
             };
             for sidecar in missing {
-                self.target.put(&spooled, sidecar).await?;
+                self.target.put(&spooled.in_life(blob.life), sidecar).await?;
             }
         }
         if known.is_none() {

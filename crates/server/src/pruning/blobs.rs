@@ -2,7 +2,8 @@
 //!
 //! For each blob: the ledger marks it as going, if still nothing needs it; the vault removes it, durably; the ledger says that
 //! it is gone. Cut short anywhere, it is marked, and the next one begins with those. While it is marked no row may name it,
-//! and afterwards only a row whose bytes were stored again since.
+//! and afterwards only a row whose bytes were stored again since. Those are in another life of the blob, which a removal that was begun
+//! before does not touch, however late it is carried out.
 
 use jiff::Timestamp;
 use ledger::pruning::{Meaning, PruneWish};
@@ -14,7 +15,9 @@ use crate::app::App;
 /// Removes what an ended process was about to remove.
 pub(super) async fn finish_begun(app: &App, pruned: &mut Pruned) -> Result<(), PruneError> {
     for blob in app.ledger.begun_removals(PAGE).await? {
-        remove(app, &blob, pruned).await;
+        if !remove(app, &blob, pruned).await {
+            break;
+        }
     }
     Ok(())
 }
@@ -39,7 +42,9 @@ pub(super) async fn remove_unneeded(
             match app.ledger.begin_removal(&blob.digest, before).await {
                 Ok(true) => {
                     steps::reached("prune.removal-begun");
-                    remove(app, blob, pruned).await;
+                    if !remove(app, blob, pruned).await {
+                        return Ok(());
+                    }
                 }
                 Ok(false) => {}
                 Err(cause) => pruned.fail("a blob", &cause),
@@ -52,9 +57,11 @@ pub(super) async fn remove_unneeded(
     }
 }
 
-async fn remove(app: &App, blob: &BlobRecord, pruned: &mut Pruned) {
-    if let Err(cause) = app.vault.remove(&blob.digest).await {
-        return pruned.fail("the bytes of a blob", &cause);
+/// Returns whether the vault does what it is asked: one that is away would be waited for again and again.
+async fn remove(app: &App, blob: &BlobRecord, pruned: &mut Pruned) -> bool {
+    if let Err(cause) = app.vault.remove(&blob.digest, blob.removals).await {
+        pruned.fail("the bytes of a blob", &cause);
+        return false;
     }
     steps::reached("prune.removed");
     match app.ledger.finish_removal(&blob.digest, app.now()).await {
@@ -64,4 +71,5 @@ async fn remove(app: &App, blob: &BlobRecord, pruned: &mut Pruned) {
         }
         Err(cause) => pruned.fail("a blob that is gone", &cause),
     }
+    true
 }

@@ -309,7 +309,7 @@ async fn play(bench: &Workbench, number: usize, order: &[Who]) {
                     bench.ledger.finish_removal(&spooled.digest, bench.clock.tick()).await.unwrap();
                 } else if is_going {
                     // With four steps: the first process ends after this, the second finds the mark and does it again.
-                    bench.vault.remove(&spooled.digest).await.unwrap();
+                    bench.vault.remove(&spooled.digest, 0).await.unwrap();
                 }
             }
         }

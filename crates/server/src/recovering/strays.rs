@@ -4,7 +4,7 @@
 //! They exist when a process ended between storing and committing and the save never came again, or when the ledger was
 //! restored from an older backup than the vault.
 //!
-//! Guarantees: nothing is removed; a blob that a save in progress is about to name is left alone (its age). A record of changes
+//! Guarantees: nothing is removed but what the retention policy had let go before; a blob that a save in progress is about to name is left alone (its age). A record of changes
 //! without its save is worth nothing: it is named, so that it may go.
 
 use std::sync::Arc;
@@ -36,6 +36,9 @@ pub(crate) async fn adopt(app: &Arc<App>, age_min: AgeMin) -> Result<(), Recover
         if age_min == AgeMin::TenMinutes && age < SignedDuration::from_mins(10) {
             continue;
         }
+        if is_left_over(app, &blob).await? {
+            continue;
+        }
         let Some(found) = unnamed(app, &blob).await? else { continue };
         if let Some(kept) = app.ledger.keep_unnamed(&found).await? {
             telemetry::alert("stray-blob");
@@ -43,6 +46,17 @@ pub(crate) async fn adopt(app: &Arc<App>, age_min: AgeMin) -> Result<(), Recover
         }
     }
     Ok(())
+}
+
+/// What the ledger knows to be removed, and is back: by a copy of a vault, or by somebody who stored it while it was removed and never
+/// came to name it. It goes again, and nobody is asked about it.
+async fn is_left_over(app: &App, blob: &StoredBlob) -> Result<bool, RecoveryError> {
+    if blob.life >= app.ledger.removals_of(&blob.digest).await? {
+        return Ok(false);
+    }
+    app.vault.remove(&blob.digest, blob.life).await?;
+    tracing::info!(digest = %blob.digest, "a blob that had been let go was back, and was removed again");
+    Ok(true)
 }
 
 /// `None` if it went meanwhile. Looked at after it was asked how often it had been removed: what is there now was stored since.

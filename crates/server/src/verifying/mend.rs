@@ -64,8 +64,9 @@ async fn mend_one(
 /// With all that the source knows of it.
 async fn put_again(app: &App, source: &dyn Vault, spooled: &Spooled) -> Result<(), VerifyError> {
     let told = source.sidecars(&[spooled.digest]).await?.concat();
+    let life = app.ledger.removals_of(&spooled.digest).await?;
     for sidecar in &Sidecar::or_nobodys(told) {
-        app.vault.put(spooled, sidecar).await?;
+        app.vault.put(&spooled.in_life(life), sidecar).await?;
     }
     Ok(())
 }

@@ -139,8 +139,8 @@ pub async fn a_removed_blob_is_gone_with_its_sidecars_and_may_come_again(vault: 
     vault.put(&gone, &saved("k2")).await.unwrap();
     vault.put(&stays, &saved("k1")).await.unwrap();
 
-    vault.remove(&gone.digest).await.unwrap();
-    vault.remove(&gone.digest).await.unwrap();
+    vault.remove(&gone.digest, 0).await.unwrap();
+    vault.remove(&gone.digest, 0).await.unwrap();
 
     assert_eq!(vault.size_of(&gone.digest).await.unwrap(), None);
     let listed = vault.list(None, 10).await.unwrap();
@@ -149,6 +149,39 @@ pub async fn a_removed_blob_is_gone_with_its_sidecars_and_may_come_again(vault: 
     assert_eq!(read(&vault, &gone.digest, None).await, bytes(100));
     let told = told_of(&vault, &gone.digest).await;
     assert_eq!(told, [saved("k3")], "what was said of it before is gone too");
+}
+
+pub async fn a_removal_that_comes_late_leaves_what_came_again_since(vault: Store) {
+    let (first, other) = (Spool::hold(bytes(100)), Spool::hold(bytes(101)));
+    let (second, third) = (first.in_life(1), first.in_life(2));
+    vault.put(&first, &saved("k1")).await.unwrap();
+    vault.put(&other, &saved("k1")).await.unwrap();
+    vault.remove(&first.digest, 0).await.unwrap();
+    vault.put(&second, &saved("k2")).await.unwrap();
+
+    vault.remove(&first.digest, 0).await.unwrap();
+
+    assert_eq!(read(&vault, &first.digest, None).await, bytes(100));
+    assert_eq!(read(&vault, &first.digest, Some(10..20)).await, bytes(100)[10..20]);
+    assert_eq!(vault.size_of(&first.digest).await.unwrap(), Some(100));
+    assert_eq!(told_of(&vault, &first.digest).await, [saved("k2")]);
+    vault.mend(&first).await.unwrap();
+    vault.put(&third, &saved("k3")).await.unwrap();
+    let lives: std::collections::BTreeMap<_, _> =
+        vault.list(None, 10).await.unwrap().into_iter().map(|blob| (blob.digest, blob.life)).collect();
+    assert_eq!((lives.len(), lives[&first.digest], lives[&other.digest]), (2, 2, 0), "each once, the latest");
+    let (smaller, larger) = (first.digest.min(other.digest), first.digest.max(other.digest));
+    let page = async |after, limit| {
+        let page = vault.list(after, limit).await.unwrap();
+        page.into_iter().map(|blob| blob.digest).collect::<Vec<_>>()
+    };
+    assert_eq!((page(None, 1).await, page(Some(&smaller), 1).await), (vec![smaller], vec![larger]));
+    assert!(page(Some(&larger), 1).await.is_empty());
+
+    vault.remove(&first.digest, 2).await.unwrap();
+
+    assert_eq!(vault.size_of(&first.digest).await.unwrap(), None, "of this life and all before");
+    assert_eq!(page(None, 10).await, [other.digest]);
 }
 
 pub async fn what_is_mended_reads_back_and_keeps_its_sidecars(vault: Store) {

@@ -40,6 +40,7 @@ macro_rules! contract_tests {
             large_blobs_pass_through_the_spool,
             many_writers_of_one_blob_all_succeed,
             a_removed_blob_is_gone_with_its_sidecars_and_may_come_again,
+            a_removal_that_comes_late_leaves_what_came_again_since,
             what_is_mended_reads_back_and_keeps_its_sidecars,
             the_vault_proves_that_it_takes_writes,
         ]);

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use model::Digest;
 
 use super::PAGE;
-use crate::{Result, Spooled, StoredBlob, Vault};
+use crate::{Result, Spooled, Vault};
 
 /// How much may wait in a depot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,27 +58,70 @@ impl Index {
         }
     }
 
-    /// Counts a blob in, if it fits.
-    pub(super) fn reserve(&self, spooled: &Spooled, bytes_max: u64) -> bool {
+    /// Counts a blob in, if it fits. What does not come after all is counted out again.
+    pub(super) fn reserve(&self, spooled: &Spooled, bytes_max: u64) -> Option<Reserved<'_>> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.contains_key(&spooled.digest) {
-            return true;
+            return Some(Reserved { index: self, digest: spooled.digest, is_open: false });
         }
         let bytes: u64 = waiting.values().map(|(bytes, _)| bytes).sum();
         if bytes.saturating_add(spooled.size_bytes) > bytes_max {
-            return false;
+            return None;
         }
         waiting.insert(spooled.digest, (spooled.size_bytes, None));
-        true
-    }
-
-    /// It lies there, since when the store says.
-    pub(super) fn note(&self, blob: &StoredBlob) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.insert(blob.digest, (blob.size_bytes, Some(blob.stored_at)));
+        Some(Reserved { index: self, digest: spooled.digest, is_open: true })
     }
 
     pub(super) fn forget(&self, digest: &Digest) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(digest);
+    }
+}
+
+/// Room for a blob that is being written.
+pub(super) struct Reserved<'a> {
+    index: &'a Index,
+    digest: Digest,
+    /// Whether it is counted for this one alone, and not there yet.
+    is_open: bool,
+}
+
+impl Reserved<'_> {
+    /// The blob lies there.
+    pub(super) fn is_taken(mut self) {
+        let mut waiting = self.index.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, since)) = waiting.get_mut(&self.digest) {
+            since.get_or_insert_with(Timestamp::now);
+        }
+        drop(waiting);
+        self.is_open = false;
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.index.forget(&self.digest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Spool;
+    use crate::memory::MemoryVault;
+
+    #[tokio::test]
+    async fn room_for_what_never_came_is_free_again() {
+        let index = Index::of(&MemoryVault::default()).await.unwrap();
+        let content = |number: u8| Spool::hold(vec![number; 60].into());
+
+        drop(index.reserve(&content(1), 100).unwrap());
+        assert_eq!(index.fill(), Fill::default());
+        index.reserve(&content(2), 100).unwrap().is_taken();
+        assert!(index.reserve(&content(3), 100).is_none(), "full");
+        drop(index.reserve(&content(2), 100).unwrap());
+        assert_eq!((index.fill().blobs, index.fill().bytes), (1, 60), "what was there stays counted");
+        assert!(index.fill().oldest.is_some());
     }
 }

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::{Flushing, open};
 use crate::spool::run_blocking;
-use crate::tree::{Glance, Place, Publication, Replaced, Tree, is_backup};
+use crate::tree::{Glance, Place, Publication, Replaced, Tree, is_backup, is_temporary_of, temporary_suffix};
 use crate::{BlobReader, Result, VaultError, read_verified};
 
 /// Other programs may replace the file while we do; after so many times we leave it for later.
@@ -170,11 +170,10 @@ impl Tree for LocalTree {
     async fn tidy(&self, place: &Place) -> Result<()> {
         let (folder, name) = (self.folder_of(place), place.name.clone());
         run_blocking("tidy a folder of the published tree", move || {
-            let pattern = name.with_suffix(&temporary_suffix(&Uuid::nil()));
-            let prefix = &pattern[..pattern.len() - Uuid::nil().simple().to_string().len()];
             for entry in fs::read_dir(&folder).into_iter().flatten() {
                 let entry = entry?;
-                if entry.file_name().to_str().is_some_and(|found| found.starts_with(prefix)) {
+                let is_ours = entry.file_name().to_str().is_some_and(|found| is_temporary_of(&name, found));
+                if is_ours && entry.file_type()?.is_file() {
                     fs::remove_file(entry.path())?;
                 }
             }
@@ -191,10 +190,6 @@ fn read_folder(folder: &Path) -> io::Result<Vec<io::Result<fs::DirEntry>>> {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(cause) => Err(cause),
     }
-}
-
-fn temporary_suffix(id: &Uuid) -> String {
-    format!(".tmp.{}", id.simple())
 }
 
 async fn write(path: &Path, content: BlobReader, digest: Digest) -> io::Result<()> {
@@ -218,7 +213,7 @@ fn take_away(folder: &Path, place: &Place, suffix: &str) -> io::Result<Option<St
             fs::remove_file(&shown)?;
             return Ok(Some(backup));
         }
-        fs::remove_file(folder.join(backup))?;
+        // Another program replaced what is backed up there: that may be its last name, so it stays.
     }
     Err(io::Error::other("another program keeps replacing the published file"))
 }
@@ -237,9 +232,7 @@ fn replace(folder: &Path, temporary: &Path, publication: &Publication) -> io::Re
             fs::rename(temporary, &shown)?;
             return Ok(backup);
         }
-        if let Some(backup) = backup {
-            fs::remove_file(folder.join(backup))?;
-        }
+        // Another program replaced what is backed up there: that may be its last name, so it stays.
     }
     Err(io::Error::other("another program keeps replacing the published file"))
 }
@@ -287,7 +280,8 @@ fn replaced(folder: &Path, backup: String) -> io::Result<Replaced> {
     Ok(Replaced { backup, digest, size_bytes })
 }
 
-fn hash(mut file: File) -> io::Result<(Digest, u64)> {
+/// The hash and length of a file.
+pub(super) fn hash(mut file: File) -> io::Result<(Digest, u64)> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 256 * 1024];
     let mut size_bytes = 0;

@@ -194,10 +194,11 @@ impl Bucket {
 
     /// Deletes the object if it is still this.
     pub(super) async fn delete_if(&self, key: &Path, e_tag: &str) -> io::Result<Outcome> {
+        // Stores that keep conditions on writing may not know them on deleting, and that cannot be tried out for every way to write.
+        if !self.holds(key, &Condition::Is(e_tag.to_owned())).await? {
+            return Ok(Outcome::Refused);
+        }
         if !self.keeps_conditions().await? {
-            if !self.holds(key, &Condition::Is(e_tag.to_owned())).await? {
-                return Ok(Outcome::Refused);
-            }
             return self.delete(key).await.map(|()| Outcome::Written);
         }
         match self.client_if(e_tag)?.delete(key).await {
@@ -265,7 +266,7 @@ impl Bucket {
         content: impl AsyncRead + Send + Unpin,
         terms: Terms<'_>,
     ) -> io::Result<Outcome> {
-        if !self.keeps_conditions().await? && !self.holds(key, terms.condition).await? {
+        if !self.holds(key, terms.condition).await? {
             return Ok(Outcome::Refused);
         }
         let options =
@@ -314,6 +315,10 @@ impl Bucket {
         condition: &Condition,
     ) -> io::Result<Outcome> {
         steps::reached("vault.upload-complete");
+        // As on deleting: the store may not look.
+        if !self.holds(key, condition).await? {
+            return Ok(Outcome::Refused);
+        }
         let store = match condition {
             _ if !self.keeps_conditions().await? => &self.patient,
             Condition::Any => &self.patient,

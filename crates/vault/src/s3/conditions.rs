@@ -68,12 +68,16 @@ async fn try_out(store: &AmazonS3, key: &Path) -> object_store::Result<Habits> {
 /// same content is taken with the right one.
 async fn try_hash(store: &AmazonS3, key: &Path) -> object_store::Result<Hashes> {
     let known = Known { digest: Digest::of(b"something else"), size_bytes: TRIED.len() as u64 };
-    match of_known(known, put(store, key, PutMode::Overwrite)).await {
-        Ok(_) => return Ok(Hashes::Ignored),
-        Err(cause) if !is_answer(&cause) => return Err(cause),
-        Err(_) => {}
+    // Once more after the right one: a store that was just overloaded refuses the wrong one without having looked.
+    for _ in 0..2 {
+        match of_known(known, put(store, key, PutMode::Overwrite)).await {
+            Ok(_) => return Ok(Hashes::Ignored),
+            Err(cause) if !is_answer(&cause) => return Err(cause),
+            Err(_) => {}
+        }
+        put(store, key, PutMode::Overwrite).await?;
     }
-    put(store, key, PutMode::Overwrite).await.map(|_| Hashes::Checked)
+    Ok(Hashes::Checked)
 }
 
 /// The store said no; it was not the line.

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! {prefix}blobs/3fd2…           the bytes, with where they came from in their metadata
+//! {prefix}blobs/3fd2….1         the same after they had been removed once
 //! {prefix}blobs/3fd2…~{sidecar} an empty object whose name tells where the same bytes came from another time
 //! {prefix}damaged/3fd2…-{uuid}  what lay under the name of a blob and was not it
 //! {prefix}probes/…              written and removed again, to see what the store can do
@@ -12,7 +13,7 @@
 //! on the other side, and a large one goes up in parts that are given up together. A store that ignores conditions or does not
 //! look at the hash is found out at the first call; there every blob is read back. What is left of an upload that a crash interrupted has
 //! no name: let the bucket's lifecycle abort incomplete uploads after a day.
-//! Does not do: make buckets, or remember what could not be stored (`standing_in` does).
+//! Does not do: make buckets, or remember what could not be stored (`depot` does).
 
 mod bucket;
 mod conditions;
@@ -37,6 +38,7 @@ use uuid::Uuid;
 
 use self::bucket::{Bucket, Condition, Found, Outcome, Terms};
 pub use self::settings::{Addressing, Credentials, PlainHttp, Settings};
+use crate::names::BlobName;
 use crate::spool::Body;
 use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError, read_verified};
 
@@ -61,13 +63,35 @@ impl S3Vault {
         Ok(Self { bucket: Arc::new(bucket) })
     }
 
-    fn key_of(&self, digest: &Digest) -> io::Result<Path> {
-        self.bucket.key(&format!("blobs/{digest}"))
+    fn key_of(&self, name: BlobName) -> io::Result<Path> {
+        self.bucket.key(&format!("blobs/{name}"))
+    }
+
+    /// Under which key a blob is found now, and as what.
+    async fn find(&self, digest: &Digest) -> io::Result<Option<(Path, Found)>> {
+        let first = self.key_of(BlobName::first(digest))?;
+        if let Some(found) = self.bucket.head(&first).await? {
+            return Ok(Some((first, found)));
+        }
+        let later = self.lives_of(digest).await?;
+        let Some(life) = later.into_iter().max() else { return Ok(None) };
+        let key = self.key_of(BlobName { digest: *digest, life })?;
+        Ok(self.bucket.head(&key).await?.map(|found| (key, found)))
+    }
+
+    async fn lives_of(&self, digest: &Digest) -> io::Result<Vec<u64>> {
+        let mut lives = Vec::new();
+        let mut pages = self.bucket.pages(&format!("blobs/{digest}"), None);
+        while let Some(page) = pages.next().await? {
+            let names = page.iter().filter_map(|object| BlobName::parse(object.location.filename()?));
+            lives.extend(names.map(|name| name.life));
+        }
+        Ok(lives)
     }
 
     /// One request for what is new: the sidecar goes with the bytes.
     async fn put_blob(&self, spooled: &Spooled, sidecar: &Sidecar) -> io::Result<()> {
-        let (key, word) = (self.key_of(&spooled.digest)?, sidecar.to_word());
+        let (key, word) = (self.key_of(BlobName::of(spooled))?, sidecar.to_word());
         // What is large is looked for before it is sent.
         let is_there = matches!(spooled.body(), Body::File(_)) && self.bucket.head(&key).await?.is_some();
         if !is_there {
@@ -75,79 +99,88 @@ impl S3Vault {
             let told = self.bucket.keeps_conditions().await?.then_some(word.as_str());
             let terms = Terms { condition: &Condition::Absent, told };
             if self.bucket.write_spooled(&key, spooled, terms).await? == Outcome::Written && told.is_some() {
-                return self.confirm(spooled).await;
+                return self.confirm(&key, spooled).await;
             }
         }
         let told = self.make_whole(&key, spooled).await?;
-        self.confirm(spooled).await?;
         if told.is_some_and(|told| told == word) {
             return Ok(());
         }
-        self.put_sidecar(&spooled.digest, &word).await
+        self.put_sidecar(BlobName::of(spooled), &word).await
     }
 
-    /// Something has the blob's name: it is the blob, or makes way for it. Returns what is told with it.
+    /// Something has the blob's name: it is the blob, as it reads back, or makes way for it. Returns what is told with it.
     async fn make_whole(&self, key: &Path, spooled: &Spooled) -> io::Result<Option<String>> {
         for _ in 0..PUT_ATTEMPTS {
             let found = self.bucket.head(key).await?;
             let told = found.as_ref().and_then(|found| found.told.clone());
-            let is_whole = found.as_ref().is_some_and(|found| found.meta.size == spooled.size_bytes);
-            if is_whole || self.replace(spooled, found).await? == Outcome::Written {
+            let may_be_whole = found.as_ref().is_some_and(|found| found.meta.size == spooled.size_bytes);
+            if may_be_whole && self.is_whole(key, spooled).await? {
                 return Ok(told);
             }
+            // What it is now is seen the next time round.
+            self.replace(key, spooled, found).await?;
         }
         Err(io::Error::other("the store refuses the blob and does not have it"))
     }
 
     async fn mend_blob(&self, spooled: &Spooled) -> io::Result<()> {
-        let key = self.key_of(&spooled.digest)?;
         for _ in 0..PUT_ATTEMPTS {
-            let found = self.bucket.head(&key).await?;
-            if self.replace(spooled, found).await? == Outcome::Written {
-                return self.confirm(spooled).await;
+            let (key, found) = match self.find(&spooled.digest).await? {
+                Some((key, found)) => (key, Some(found)),
+                None => (self.key_of(BlobName::of(spooled))?, None),
+            };
+            if self.replace(&key, spooled, found).await? == Outcome::Written {
+                return self.confirm(&key, spooled).await;
             }
         }
         Err(io::Error::other("somebody else keeps writing the blob"))
     }
 
     /// Puts a blob in the place of what was found under its name, which is copied to another; what was told with it stays.
-    async fn replace(&self, spooled: &Spooled, found: Option<Found>) -> io::Result<Outcome> {
-        let (digest, key) = (&spooled.digest, self.key_of(&spooled.digest)?);
+    async fn replace(&self, key: &Path, spooled: &Spooled, found: Option<Found>) -> io::Result<Outcome> {
+        let digest = &spooled.digest;
         let told = found.as_ref().and_then(|found| found.told.clone());
         let condition = match found {
             None => Condition::Absent,
             Some(found) => {
                 let aside = self.bucket.key(&format!("damaged/{digest}-{}", Uuid::new_v4().simple()))?;
-                self.bucket.copy(&key, &aside).await?;
+                self.bucket.copy(key, &aside).await?;
                 found.meta.e_tag.map_or(Condition::Any, Condition::Is)
             }
         };
         let terms = Terms { condition: &condition, told: told.as_deref() };
-        self.bucket.write_spooled(&key, spooled, terms).await
+        self.bucket.write_spooled(key, spooled, terms).await
     }
 
     /// What a careless store has is read back.
-    async fn confirm(&self, spooled: &Spooled) -> io::Result<()> {
-        if self.bucket.habits().await?.is_careful() {
+    async fn confirm(&self, key: &Path, spooled: &Spooled) -> io::Result<()> {
+        if self.bucket.habits().await?.is_careful() || self.is_whole(key, spooled).await? {
             return Ok(());
         }
-        let key = self.key_of(&spooled.digest)?;
-        let (_, reader) = self.bucket.get(&key, None).await?.ok_or(io::ErrorKind::NotFound)?;
-        let mut reader = std::pin::pin!(read_verified(reader, spooled.digest));
-        tokio::io::copy(&mut reader, &mut tokio::io::sink()).await.map(|_| ())
+        Err(io::Error::new(io::ErrorKind::InvalidData, "the store gives back other bytes than it took"))
     }
 
-    async fn put_sidecar(&self, digest: &Digest, word: &str) -> io::Result<()> {
-        let key = self.bucket.key(&format!("blobs/{digest}~{word}"))?;
+    async fn is_whole(&self, key: &Path, spooled: &Spooled) -> io::Result<bool> {
+        let Some((_, reader)) = self.bucket.get(key, None).await? else { return Ok(false) };
+        let mut reader = std::pin::pin!(read_verified(reader, spooled.digest));
+        match tokio::io::copy(&mut reader, &mut tokio::io::sink()).await {
+            Err(cause) if cause.kind() == io::ErrorKind::InvalidData => Ok(false),
+            read => read.map(|_| true),
+        }
+    }
+
+    async fn put_sidecar(&self, name: BlobName, word: &str) -> io::Result<()> {
+        let key = self.bucket.key(&format!("blobs/{}", name.sidecar(word)))?;
         self.bucket.put(&key, bytes::Bytes::new(), Terms::just(&Condition::Any)).await.map(|_| ())
     }
 
     async fn sidecars_of(&self, digest: Digest) -> io::Result<Vec<Sidecar>> {
-        let Some(found) = self.bucket.head(&self.key_of(&digest)?).await? else { return Ok(Vec::new()) };
+        let Some((_, found)) = self.find(&digest).await? else { return Ok(Vec::new()) };
         let mut told: Vec<Sidecar> = found.told.iter().filter_map(|word| Sidecar::parse_word(word)).collect();
-        let mut pages = self.bucket.pages(&format!("blobs/{digest}~"), None);
+        let mut pages = self.bucket.pages(&format!("blobs/{digest}"), None);
         while let Some(page) = pages.next().await? {
-            let words = page.iter().filter_map(|object| object.location.filename()?.split_once('~'));
+            let words = page.iter().filter_map(|object| BlobName::parse_sidecar(object.location.filename()?));
             told.extend(words.filter_map(|(_, word)| Sidecar::parse_word(word)));
         }
         told.sort_by_key(Sidecar::to_word);
@@ -156,10 +189,19 @@ impl S3Vault {
     }
 
     async fn open_blob(&self, digest: &Digest, range: Option<Range<u64>>) -> io::Result<Option<BlobReader>> {
-        let key = self.key_of(digest)?;
-        let Some(asked) = range else { return self.read(&key, None).await };
+        let first = self.key_of(BlobName::first(digest))?;
+        let Some(asked) = range else {
+            let read = self.read(&first, None).await?;
+            return match read {
+                None => match self.find(digest).await? {
+                    Some((key, _)) => self.read(&key, None).await,
+                    None => Ok(None),
+                },
+                found => Ok(found),
+            };
+        };
         // A store refuses a range that holds nothing; to us it is an empty read.
-        let Some(found) = self.bucket.head(&key).await? else { return Ok(None) };
+        let Some((key, found)) = self.find(digest).await? else { return Ok(None) };
         let end = asked.end.min(found.meta.size);
         if asked.start >= end {
             return Ok(Some(BlobReader {
@@ -180,25 +222,43 @@ impl S3Vault {
         let mut pages = self.bucket.pages("blobs/", after.map(|after| format!("blobs/{after}")));
         while let Some(page) = pages.next().await? {
             for object in page {
-                let Some(digest) = object.location.filename().and_then(Digest::parse_hex) else { continue };
-                if found.len() == limit {
+                let Some(name) = object.location.filename().and_then(BlobName::parse) else { continue };
+                let (digest, life) = (name.digest, name.life);
+                let is_another = found.last().is_none_or(|last| last.digest != digest);
+                if found.len() >= limit && is_another {
                     return Ok(found);
                 }
-                found.push(StoredBlob { digest, size_bytes: object.size, stored_at: modified_at(&object) });
+                // Its later lives come behind the one that was asked for.
+                if after.is_none_or(|after| digest > *after) {
+                    let (size_bytes, stored_at) = (object.size, modified_at(&object));
+                    let blob = StoredBlob { digest, size_bytes, stored_at, life };
+                    match found.last_mut().filter(|_| !is_another) {
+                        Some(last) if last.life < life => *last = blob,
+                        Some(_) => {}
+                        None => found.push(blob),
+                    }
+                }
             }
         }
         Ok(found)
     }
 
     /// The bytes first: should this be cut short, what is left is a name that says nothing.
-    async fn remove_blob(&self, digest: &Digest) -> io::Result<()> {
-        self.bucket.delete(&self.key_of(digest)?).await?;
-        steps::reached("vault.blob-removed");
-        let mut pages = self.bucket.pages(&format!("blobs/{digest}~"), None);
+    async fn remove_blob(&self, name: BlobName) -> io::Result<()> {
+        let mut covered = Vec::new();
+        let mut pages = self.bucket.pages(&format!("blobs/{}", name.digest), None);
         while let Some(page) = pages.next().await? {
-            for object in page {
-                self.bucket.delete(&object.location).await?;
-            }
+            let names = page.into_iter().map(|object| object.location);
+            covered.extend(names.filter(|key| key.filename().is_some_and(|found| name.covers(found))));
+        }
+        let (sidecars, blobs): (Vec<Path>, Vec<Path>) =
+            covered.into_iter().partition(|key| key.filename().is_some_and(|found| found.contains('~')));
+        for blob in blobs {
+            self.bucket.delete(&blob).await?;
+        }
+        steps::reached("vault.blob-removed");
+        for sidecar in sidecars {
+            self.bucket.delete(&sidecar).await?;
         }
         Ok(())
     }
@@ -235,10 +295,9 @@ impl Vault for S3Vault {
     }
 
     async fn size_of(&self, digest: &Digest) -> Result<Option<u64>> {
-        let attempt = "look for a blob in the S3 store";
-        let key = self.key_of(digest).map_err(VaultError::unavailable(attempt))?;
-        let found = self.bucket.head(&key).await.map_err(VaultError::unavailable(attempt))?;
-        Ok(found.map(|found| found.meta.size))
+        let found = self.find(digest).await;
+        let found = found.map_err(VaultError::unavailable("look for a blob in the S3 store"))?;
+        Ok(found.map(|(_, found)| found.meta.size))
     }
 
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>> {
@@ -254,8 +313,9 @@ impl Vault for S3Vault {
         told.map_err(VaultError::unavailable("read where blobs of the S3 store came from"))
     }
 
-    async fn remove(&self, digest: &Digest) -> Result<()> {
-        self.remove_blob(digest).await.map_err(VaultError::unavailable("remove a blob from the S3 store"))
+    async fn remove(&self, digest: &Digest, life: u64) -> Result<()> {
+        let removed = self.remove_blob(BlobName { digest: *digest, life }).await;
+        removed.map_err(VaultError::unavailable("remove a blob from the S3 store"))
     }
 
     async fn probe(&self) -> Result<()> {

@@ -42,12 +42,6 @@ struct Standing {
     content: Spooled,
 }
 
-/// A backup, and whether this attempt made it.
-struct Backup {
-    name: String,
-    is_ours: bool,
-}
-
 impl S3Tree {
     /// Takes the settings; talks to nobody yet. Large files pass through the spool.
     pub fn open(settings: &Settings, spool: Spool) -> Result<Self> {
@@ -82,7 +76,7 @@ impl S3Tree {
                 steps::reached("publish.renamed");
                 return Ok(replaced(standing, backup));
             }
-            self.forget(place, backup).await?;
+            // The name shows something else by now. What is backed up is perhaps nowhere else any more, so it stays.
         }
         Err(io::Error::other("another program keeps replacing the published file"))
     }
@@ -99,7 +93,7 @@ impl S3Tree {
                 steps::reached("publish.withdrawn");
                 return Ok(replaced(Some(standing), Some(backup)));
             }
-            self.forget(place, Some(backup)).await?;
+            // As above.
         }
         Err(io::Error::other("another program keeps replacing the published file"))
     }
@@ -112,7 +106,7 @@ impl S3Tree {
     }
 
     /// Keeps what stands under the name under the first backup name that is free.
-    async fn back_up(&self, place: &Place, suffix: &str, standing: &Standing) -> io::Result<Backup> {
+    async fn back_up(&self, place: &Place, suffix: &str, standing: &Standing) -> io::Result<String> {
         for number in 1..=BACKUP_NAMES_MAX {
             let suffix = match number {
                 1 => suffix.to_owned(),
@@ -121,11 +115,11 @@ impl S3Tree {
             let name = place.name.with_suffix(&suffix);
             let key = self.key_of(place, &name)?;
             if self.write(&key, &standing.content, &Condition::Absent).await? == Outcome::Written {
-                return Ok(Backup { name, is_ours: true });
+                return Ok(name);
             }
             // Written by an attempt that was interrupted: these very bytes are kept under this very name.
             if self.is_same(&key, &standing.content).await? {
-                return Ok(Backup { name, is_ours: false });
+                return Ok(name);
             }
         }
         Err(io::Error::other("too many backups of one instant"))
@@ -138,14 +132,6 @@ impl S3Tree {
 
     async fn write(&self, key: &Path, content: &Spooled, condition: &Condition) -> io::Result<Outcome> {
         self.bucket.write_spooled(key, content, Terms::just(condition)).await
-    }
-
-    /// The name shows something else by now: this is not the backup of it.
-    async fn forget(&self, place: &Place, backup: Option<Backup>) -> io::Result<()> {
-        match backup.filter(|backup| backup.is_ours) {
-            Some(backup) => self.bucket.delete(&self.key_of(place, &backup.name)?).await,
-            None => Ok(()),
-        }
     }
 
     async fn names(&self, place: &Place) -> io::Result<Vec<String>> {
@@ -234,8 +220,8 @@ fn folder_of(place: &Place) -> String {
     format!("{}/{}/{}/", place.company, place.project, place.document)
 }
 
-fn replaced(standing: Option<Standing>, backup: Option<Backup>) -> Option<Replaced> {
-    let (content, backup) = (standing?.content, backup?.name);
+fn replaced(standing: Option<Standing>, backup: Option<String>) -> Option<Replaced> {
+    let (content, backup) = (standing?.content, backup?);
     Some(Replaced { backup, digest: content.digest, size_bytes: content.size_bytes })
 }
 

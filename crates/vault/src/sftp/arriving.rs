@@ -9,12 +9,13 @@ use std::io::Cursor;
 use futures_util::future::{join, join3};
 use model::Digest;
 
-use super::blobs::Paths;
+use super::blobs::{Paths, list_folder};
 use super::connection::{Connection, RemoteFile, Seen};
 use super::failure::{Failure, Outcome, if_there};
 use super::pool::Attempt;
 use super::transfer::Promise;
 use crate::Spooled;
+use crate::names::BlobName;
 use crate::spool::Body;
 
 /// Names that only this work has.
@@ -42,7 +43,7 @@ pub(super) struct Arriving<'a> {
 impl Arriving<'_> {
     pub(super) async fn put(&self, connection: &Connection, attempt: Attempt, word: &str) -> Outcome<()> {
         let (folder, path) =
-            (self.paths.folder_of(&self.spooled.digest), self.paths.path_of(&self.spooled.digest));
+            (self.paths.folder_of(&self.spooled.digest), self.paths.path_of(BlobName::of(self.spooled)));
         let temporary = self.temporary(connection, attempt).await?;
         // Questions that do not wait for each other go out together: a round trip may be long.
         let (seen, folder, file) = join3(
@@ -82,7 +83,7 @@ impl Arriving<'_> {
 
     /// Puts the bytes under their name, whatever lies there.
     pub(super) async fn mend(&self, connection: &Connection, attempt: Attempt) -> Outcome<()> {
-        let path = self.paths.path_of(&self.spooled.digest);
+        let path = self.path_now(connection).await?;
         let temporary = self.temporary(connection, attempt).await?;
         let file = connection.open_to_write(temporary).await?;
         let mended = async {
@@ -97,6 +98,16 @@ impl Arriving<'_> {
         mended?;
         connection.flush_folder(&self.paths.damaged).await?;
         connection.flush_folder(&self.paths.folder_of(&self.spooled.digest)).await
+    }
+
+    /// Where the blob is; where it is to be, if there is none.
+    async fn path_now(&self, connection: &Connection) -> Outcome<String> {
+        let folder = self.paths.folder_of(&self.spooled.digest);
+        let listed = if_there(list_folder(connection, folder).await)?.unwrap_or_default();
+        let digest = self.spooled.digest;
+        let found = listed.iter().find(|blob| blob.digest == digest);
+        let name = found.map_or(BlobName::of(self.spooled), |blob| BlobName { digest, life: blob.life });
+        Ok(self.paths.path_of(name))
     }
 
     /// Where this attempt writes.
@@ -132,8 +143,12 @@ impl Arriving<'_> {
         if seen.is_none_or(|seen| seen.size_bytes != self.spooled.size_bytes) {
             return Ok(false);
         }
+        // Damaged since? Never again will there be sound bytes so near at hand.
+        if connection.hash(path).await?.0 != self.spooled.digest {
+            return Ok(false);
+        }
         if !connection.abilities.flushes {
-            return Ok(connection.hash(path).await?.0 == self.spooled.digest);
+            return Ok(true);
         }
         let file = connection.open(path).await?;
         let flushed = connection.flush(&file).await;

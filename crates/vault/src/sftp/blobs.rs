@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! {vault folder}/blobs/3f/3fd2…           the bytes
+//! {vault folder}/blobs/3f/3fd2….1         the same after they had been removed once
 //! {vault folder}/blobs/3f/3fd2…~{sidecar} an empty file whose name tells where they came from
 //! {vault folder}/damaged/3fd2…-{uuid}     what lay under the name of a blob and was not it
 //! {vault folder}/tmp/…                    being written
@@ -25,10 +26,11 @@ use uuid::Uuid;
 
 use super::arriving::{Arriving, Names};
 use super::connection::Connection;
-use super::failure::{Failure, Outcome};
+use super::failure::{Failure, Outcome, if_there};
 use super::pool::Pool;
 use super::reader;
 use super::transfer::Promise;
+use crate::names::{BlobName, latest};
 use crate::told::Told;
 use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError};
 
@@ -58,8 +60,8 @@ impl Paths {
         format!("{}/{}", self.blobs, digest.short(2))
     }
 
-    pub(super) fn path_of(&self, digest: &Digest) -> String {
-        format!("{}/{digest}", self.folder_of(digest))
+    pub(super) fn path_of(&self, name: BlobName) -> String {
+        format!("{}/{name}", self.folder_of(&name.digest))
     }
 
     pub(super) fn fresh_temporary(&self) -> String {
@@ -93,11 +95,15 @@ impl SftpVault {
         Ok(())
     }
 
-    /// A blob of a folder that is not there is not absent: nobody knows. A disk of the server may not be mounted.
-    async fn be_sure(&self, digest: &Digest) -> Outcome<()> {
+    /// A blob that is not there in its first life: in a later one, if it has any. A blob of a folder that is not there is not absent:
+    /// nobody knows. A disk of the server may not be mounted.
+    async fn later(&self, digest: &Digest) -> Outcome<Option<StoredBlob>> {
         let folder = &self.paths.folder_of(digest);
-        match self.pool.run(|connection, _| async move { connection.look(folder).await }).await? {
-            Some(_) => Ok(()),
+        let listed = self
+            .pool
+            .run(|connection, _| async move { if_there(list_folder(&connection, folder.clone()).await) });
+        match listed.await? {
+            Some(blobs) => Ok(blobs.into_iter().find(|blob| blob.digest == *digest)),
             None => Err(Failure::ours("the folder of the vault is not there")),
         }
     }
@@ -153,27 +159,29 @@ impl Vault for SftpVault {
     async fn open(&self, digest: &Digest, range: Option<Range<u64>>) -> Result<BlobReader> {
         self.ready().await?;
         let attempt = "open a blob";
-        match reader::open(Arc::clone(&self.pool), self.paths.path_of(digest), range).await {
-            Err(Failure::Missing) => {
-                self.be_sure(digest).await.map_err(unavailable(attempt))?;
-                Err(VaultError::not_found(format!("blob {digest}")))
-            }
+        let open = |name| reader::open(Arc::clone(&self.pool), self.paths.path_of(name), range.clone());
+        match open(BlobName::first(digest)).await {
+            Err(Failure::Missing) => match self.later(digest).await.map_err(unavailable(attempt))? {
+                Some(blob) => {
+                    open(BlobName { digest: *digest, life: blob.life }).await.map_err(unavailable(attempt))
+                }
+                None => Err(VaultError::not_found(format!("blob {digest}"))),
+            },
             opened => opened.map_err(unavailable(attempt)),
         }
     }
 
     async fn size_of(&self, digest: &Digest) -> Result<Option<u64>> {
         self.ready().await?;
-        let (attempt, path) = ("look for a blob", self.paths.path_of(digest));
+        let (attempt, path) = ("look for a blob", self.paths.path_of(BlobName::first(digest)));
         let looked = self.pool.run(|connection, _| {
             let path = &path;
             async move { connection.look(path).await }
         });
-        let seen = looked.await.map_err(unavailable(attempt))?;
-        if seen.is_none() {
-            self.be_sure(digest).await.map_err(unavailable(attempt))?;
+        match looked.await.map_err(unavailable(attempt))? {
+            Some(seen) => Ok(Some(seen.size_bytes)),
+            None => Ok(self.later(digest).await.map_err(unavailable(attempt))?.map(|blob| blob.size_bytes)),
         }
-        Ok(seen.map(|seen| seen.size_bytes))
     }
 
     async fn list(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredBlob>> {
@@ -195,12 +203,12 @@ impl Vault for SftpVault {
         read.await.map_err(unavailable("read where blobs came from"))
     }
 
-    async fn remove(&self, digest: &Digest) -> Result<()> {
+    async fn remove(&self, digest: &Digest, life: u64) -> Result<()> {
         self.ready().await?;
-        let digest = *digest;
+        let name = BlobName { digest: *digest, life };
         let removed = self.pool.run(|connection, _| {
             let paths = Arc::clone(&self.paths);
-            async move { remove(&connection, &paths, &digest).await }
+            async move { remove(&connection, &paths, name).await }
         });
         removed.await.map_err(unavailable("remove a blob"))
     }
@@ -224,8 +232,10 @@ async fn prepare(connection: Arc<Connection>, paths: Arc<Paths>) -> Outcome<()> 
     let there: Vec<String> = connection.list(&paths.blobs).await?.into_iter().map(|(name, _)| name).collect();
     let missing: Vec<String> =
         (0..=u8::MAX).map(|byte| format!("{byte:02x}")).filter(|name| !there.contains(name)).collect();
-    if missing.is_empty() {
-        return Ok(());
+    if !connection.abilities.flushes {
+        tracing::warn!(
+            "the SFTP server cannot flush what it is sent (fsync@openssh.com): everything is read back, and what its machine had not              written when it loses power is gone"
+        );
     }
     let connection = &*connection;
     let made = missing.into_iter().map(|name| {
@@ -233,6 +243,7 @@ async fn prepare(connection: Arc<Connection>, paths: Arc<Paths>) -> Outcome<()> 
         async move { connection.make_folder(&path).await }
     });
     stream::iter(made).buffer_unordered(FOLDERS_AT_ONCE).try_collect::<()>().await?;
+    // Also what an earlier process made and did not come to flush.
     connection.flush_folder(&paths.blobs).await
 }
 
@@ -266,11 +277,11 @@ async fn list(
     let mut found = Vec::new();
     // Some at once and all of them to their end: what is opened must be closed.
     for some in folders.chunks(FOLDERS_AT_ONCE) {
-        let some = some.iter().cloned().map(|folder| list_folder(connection, folder));
-        let listed: Vec<Vec<StoredBlob>> = stream::iter(some).buffered(FOLDERS_AT_ONCE).try_collect().await?;
-        found.extend(
-            listed.into_iter().flatten().filter(|blob| after.is_none_or(|after| blob.digest > after)),
-        );
+        let listed =
+            future::join_all(some.iter().cloned().map(|folder| list_folder(connection, folder))).await;
+        for folder in listed {
+            found.extend(folder?.into_iter().filter(|blob| after.is_none_or(|after| blob.digest > after)));
+        }
         if found.len() >= limit {
             break;
         }
@@ -280,17 +291,16 @@ async fn list(
 }
 
 /// The blobs of one folder in order.
-async fn list_folder(connection: &Connection, folder: String) -> Outcome<Vec<StoredBlob>> {
+pub(super) async fn list_folder(connection: &Connection, folder: String) -> Outcome<Vec<StoredBlob>> {
     let listed = connection.list(&folder).await?;
-    let mut blobs: Vec<StoredBlob> = listed
+    let blobs = listed
         .into_iter()
         .filter_map(|(name, seen)| {
-            let digest = Digest::parse_hex(&name)?;
-            Some(StoredBlob { digest, size_bytes: seen.size_bytes, stored_at: seen.modified_at })
+            let BlobName { digest, life } = BlobName::parse(&name)?;
+            Some(StoredBlob { digest, size_bytes: seen.size_bytes, stored_at: seen.modified_at, life })
         })
         .collect();
-    blobs.sort_by_key(|blob| blob.digest);
-    Ok(blobs)
+    Ok(latest(blobs))
 }
 
 async fn sidecars(connection: &Connection, paths: &Paths, digests: &[Digest]) -> Outcome<Vec<Vec<Sidecar>>> {
@@ -308,15 +318,17 @@ async fn sidecars(connection: &Connection, paths: &Paths, digests: &[Digest]) ->
 }
 
 /// The bytes first: should this be cut short, what is left is a name that says nothing.
-async fn remove(connection: &Connection, paths: &Paths, digest: &Digest) -> Outcome<()> {
-    let folder = paths.folder_of(digest);
-    connection.remove(&paths.path_of(digest)).await?;
+async fn remove(connection: &Connection, paths: &Paths, name: BlobName) -> Outcome<()> {
+    let folder = paths.folder_of(&name.digest);
+    let listed = connection.list(&folder).await?.into_iter().map(|(found, _)| found);
+    let (sidecars, blobs): (Vec<String>, Vec<String>) =
+        listed.filter(|found| name.covers(found)).partition(|found| found.contains('~'));
+    for blob in blobs {
+        connection.remove(&format!("{folder}/{blob}")).await?;
+    }
     steps::reached("vault.blob-removed");
-    let prefix = format!("{digest}~");
-    for (name, _) in connection.list(&folder).await? {
-        if name.starts_with(&prefix) {
-            connection.remove(&format!("{folder}/{name}")).await?;
-        }
+    for sidecar in sidecars {
+        connection.remove(&format!("{folder}/{sidecar}")).await?;
     }
     connection.flush_folder(&folder).await
 }

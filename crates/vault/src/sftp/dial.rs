@@ -95,7 +95,13 @@ impl Dialer {
                     return Ok(met);
                 }
                 // It may have the right one, too.
-                Err(turned @ (Turned::Stranger(_) | Turned::Ssh(russh::Error::NoCommonAlgo { .. }))) => {
+                Err(turned @ Turned::Stranger(_)) => {
+                    // Tells more than that there is no key of a kind.
+                    if !matches!(stranger, Some(Turned::Stranger(_))) {
+                        stranger = Some(turned);
+                    }
+                }
+                Err(turned @ Turned::Ssh(russh::Error::NoCommonAlgo { .. })) => {
                     stranger.get_or_insert(turned);
                 }
                 Err(turned) => return Err(self.turned(turned)),

@@ -25,7 +25,7 @@ use super::failure::{Failure, Outcome, if_there};
 use super::pool::{Attempt, Pool};
 use super::reader;
 use super::transfer::Promise;
-use crate::tree::{Glance, Place, Publication, Replaced, Tree, is_backup};
+use crate::tree::{Glance, Place, Publication, Replaced, Tree, is_backup, is_temporary_of, temporary_suffix};
 use crate::{BlobReader, Result, VaultError, read_verified};
 use backup::Backup;
 
@@ -246,11 +246,9 @@ impl Tree for SftpTree {
 
     async fn tidy(&self, place: &Place) -> Result<()> {
         let folder = &self.folder_of(place);
-        let pattern = place.name.with_suffix(&temporary_suffix(&Uuid::nil()));
-        let prefix = &pattern[..pattern.len() - Uuid::nil().simple().to_string().len()];
         let tidied = self.pool.run(|connection, _| async move {
-            for (name, _) in if_there(connection.list(folder).await)?.unwrap_or_default() {
-                if name.starts_with(prefix) {
+            for (name, seen) in if_there(connection.list(folder).await)?.unwrap_or_default() {
+                if is_temporary_of(&place.name, &name) && !seen.is_folder {
                     connection.remove(&format!("{folder}/{name}")).await?;
                 }
             }
@@ -258,10 +256,6 @@ impl Tree for SftpTree {
         });
         tidied.await.map_err(unavailable("tidy a folder of the published tree"))
     }
-}
-
-fn temporary_suffix(id: &Uuid) -> String {
-    format!(".tmp.{}", id.simple())
 }
 
 /// The new file takes the name; what stood there becomes the backup.
@@ -305,9 +299,7 @@ impl Swap<'_> {
                 steps::reached("publish.renamed");
                 return self.settle(connection).await;
             }
-            if let Some(backup) = backup {
-                connection.remove(&self.backup.path(&backup)).await?;
-            }
+            // Another program replaced what is backed up there: that may be its last name, so it stays.
         }
         Err(Failure::ours("another program keeps replacing the published file"))
     }

@@ -1,8 +1,9 @@
 //! The depot before a far vault: the contract with the far side up and with it taking no writes, and everything in between.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -22,14 +23,18 @@ const READ_ONLY: u8 = 1;
 const AWAY: u8 = 2;
 /// Takes what it is sent and says nothing.
 const SILENT: u8 = 3;
+/// No state is good enough.
+const NEVER: u8 = u8::MAX;
 
 /// A far vault whose line can be cut.
 #[derive(Clone)]
 struct Far {
     vault: Arc<LocalVault>,
     state: Arc<AtomicU8>,
-    /// Told when a put was met with silence.
+    /// Told when a put or a removal was met with silence.
     asked: Arc<Notify>,
+    /// What it never takes.
+    refused: Arc<Mutex<BTreeSet<Digest>>>,
 }
 
 impl Far {
@@ -38,7 +43,7 @@ impl Far {
     }
 
     fn check(&self, highest: u8) -> Result<()> {
-        if self.state.load(Ordering::SeqCst) <= highest {
+        if highest != NEVER && self.state.load(Ordering::SeqCst) <= highest {
             return Ok(());
         }
         Err(VaultError::Unavailable {
@@ -58,7 +63,7 @@ impl Vault for Far {
             self.asked.notify_one();
             std::future::pending::<()>().await;
         }
-        self.check(UP)?;
+        self.check(if self.refused.lock().unwrap().contains(&spooled.digest) { NEVER } else { UP })?;
         self.vault.put(spooled, sidecar).await
     }
     async fn mend(&self, spooled: &Spooled) -> Result<()> {
@@ -81,9 +86,13 @@ impl Vault for Far {
         self.check(READ_ONLY)?;
         self.vault.sidecars(digests).await
     }
-    async fn remove(&self, digest: &Digest) -> Result<()> {
+    async fn remove(&self, digest: &Digest, life: u64) -> Result<()> {
+        if self.state.load(Ordering::SeqCst) == SILENT {
+            self.asked.notify_one();
+            std::future::pending::<()>().await;
+        }
         self.check(UP)?;
-        self.vault.remove(digest).await
+        self.vault.remove(digest, life).await
     }
     async fn probe(&self) -> Result<()> {
         self.check(UP)?;
@@ -101,7 +110,7 @@ impl Stage {
     fn new(room: Room) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let vault = Arc::new(LocalVault::open(&folder.path().join("far"), &Guards::ALL).unwrap());
-        let far = Far { vault, state: Arc::default(), asked: Arc::default() };
+        let far = Far { vault, state: Arc::default(), asked: Arc::default(), refused: Arc::default() };
         let depot = Self::depot(&far, folder.path(), room);
         Self { far, depot, folder }
     }
@@ -164,7 +173,12 @@ async fn what_comes_while_the_far_side_is_away_waits_and_is_delivered_with_all_t
     assert_eq!((fill.blobs, fill.oldest.is_some()), (10, true));
     assert_eq!(fill.bytes, (2..12).map(|number| content(number).size_bytes).sum::<u64>());
     assert_eq!(read(stage.depot.as_ref(), &content(5).digest).await, b"content 5");
-    assert!(stage.depot.deliver().await.is_err(), "nobody is there to take it");
+    let delivered = stage.depot.deliver().await.unwrap();
+    assert_eq!(
+        (delivered.blobs, delivered.refused),
+        (0, 3),
+        "nobody is there to take it, and not all are tried"
+    );
     assert_eq!(stage.depot.fill().await.unwrap().blobs, 10);
 
     stage.far.set(UP);
@@ -189,7 +203,7 @@ async fn what_cannot_be_known_while_the_far_side_is_away_is_not_made_up() {
         stage.depot.size_of(&content(1).digest).await.map(|_| ()).unwrap_err(),
         stage.depot.open(&content(1).digest, None).await.map(|_| ()).unwrap_err(),
         stage.depot.list(None, 10).await.map(|_| ()).unwrap_err(),
-        stage.depot.remove(&content(2).digest).await.unwrap_err(),
+        stage.depot.remove(&content(2).digest, 0).await.unwrap_err(),
     ];
 
     for cause in unknown {
@@ -376,4 +390,50 @@ async fn a_far_side_that_is_silent_holds_up_one_save_and_not_all_and_that_one_no
     tokio::time::resume();
     held_up.await.unwrap().unwrap();
     assert_eq!(stage.depot.fill().await.unwrap().blobs, 5);
+}
+
+#[tokio::test]
+async fn what_the_far_side_never_takes_holds_up_nothing_else() {
+    let stage = Stage::new(Room::Bytes(MIB));
+    stage.far.set(AWAY);
+    let mut digests: Vec<Digest> = (0..12).map(|number| content(number).digest).collect();
+    for number in 0..12 {
+        stage.depot.put(&content(number), &saved("k1")).await.unwrap();
+    }
+    digests.sort();
+    // The first ones of every round, more than are tried in a row.
+    stage.far.refused.lock().unwrap().extend(&digests[..4]);
+    stage.far.set(UP);
+
+    let mut left = 12;
+    for _ in 0..4 {
+        let delivered = stage.depot.deliver().await.unwrap();
+        assert!(delivered.refused > 0 && stage.depot.last_refusal().unwrap().contains("reach it"));
+        left = stage.depot.fill().await.unwrap().blobs;
+    }
+    assert_eq!(left, 4, "all others are there");
+
+    stage.far.refused.lock().unwrap().clear();
+    for _ in 0..2 {
+        stage.depot.deliver().await.unwrap();
+    }
+    assert_eq!((stage.depot.fill().await.unwrap(), stage.depot.last_refusal()), (Fill::default(), None));
+}
+
+#[tokio::test]
+async fn nobody_who_stores_waits_for_a_removal_that_the_far_side_does_not_answer() {
+    let stage = Stage::new(Room::Bytes(MIB));
+    stage.depot.put(&content(0), &saved("k1")).await.unwrap();
+    stage.far.set(AWAY);
+    stage.depot.put(&content(1), &saved("k1")).await.unwrap();
+    stage.far.set(SILENT);
+
+    let depot = Arc::clone(&stage.depot);
+    let removing = tokio::spawn(async move { depot.remove(&content(0).digest, 0).await });
+    stage.far.asked.notified().await;
+    stage.depot.put(&content(2), &saved("k1")).await.unwrap();
+
+    assert_eq!(stage.depot.fill().await.unwrap().blobs, 2);
+    assert!(!removing.is_finished());
+    removing.abort();
 }

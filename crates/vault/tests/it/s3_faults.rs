@@ -142,7 +142,7 @@ async fn a_store_that_is_away_says_so_and_is_found_when_it_is_back() {
         vault.open(&spooled.digest, None).await.unwrap_err(),
         vault.size_of(&spooled.digest).await.unwrap_err(),
         vault.list(None, 1).await.unwrap_err(),
-        vault.remove(&spooled.digest).await.unwrap_err(),
+        vault.remove(&spooled.digest, 0).await.unwrap_err(),
         vault.probe().await.unwrap_err(),
     ] {
         assert!(matches!(refused, VaultError::Unavailable { .. }), "{refused}");

@@ -11,8 +11,7 @@ use uuid::Uuid;
 use super::super::connection::{Connection, Seen};
 use super::super::failure::{Failure, Outcome, if_there};
 use super::super::transfer::Promise;
-use super::temporary_suffix;
-use crate::tree::{Place, Replaced};
+use crate::tree::{Place, Replaced, temporary_suffix};
 use model::Digest;
 
 /// Backups of the same instant get a number; more than this is no accident.
