@@ -2,7 +2,7 @@
 //!
 //! Guarantees: the ports', except that nothing outlives the process.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{Cursor, Read as _};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +21,7 @@ use crate::{BlobReader, Result, Sidecar, Spooled, StoredBlob, Vault, VaultError,
 #[derive(Debug, Clone, Default)]
 pub struct MemoryVault {
     blobs: Arc<Mutex<Blobs>>,
+    rotten: Arc<Mutex<BTreeSet<Digest>>>,
 }
 
 type Blobs = BTreeMap<BlobName, Held>;
@@ -32,12 +33,20 @@ impl MemoryVault {
     pub fn damage(&self, digest: &Digest) {
         let mut blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, (bytes, _)) in blobs.iter_mut().filter(|(name, _)| name.digest == *digest) {
-            let mut changed = bytes.to_vec();
-            if let Some(byte) = changed.last_mut() {
-                *byte ^= 1;
-            }
-            *bytes = Bytes::from(changed);
+            *bytes = damaged(bytes);
         }
+    }
+
+    /// From now on, whatever is stored under this digest is damaged at once, as on a bad sector.
+    pub fn rot(&self, digest: &Digest) {
+        self.rotten.lock().unwrap_or_else(PoisonError::into_inner).insert(*digest);
+        self.damage(digest);
+    }
+
+    /// What becomes of bytes that are stored.
+    fn kept(&self, digest: &Digest, bytes: Vec<u8>) -> Bytes {
+        let is_rotten = self.rotten.lock().unwrap_or_else(PoisonError::into_inner).contains(digest);
+        if is_rotten { damaged(&bytes) } else { Bytes::from(bytes) }
     }
 
     fn find(&self, digest: &Digest) -> Option<Bytes> {
@@ -49,6 +58,14 @@ impl MemoryVault {
 /// What is under a digest, in its latest life.
 fn current<'a>(blobs: &'a Blobs, digest: &Digest) -> Option<(&'a BlobName, &'a Held)> {
     blobs.range(BlobName::first(digest)..=BlobName { digest: *digest, life: u64::MAX }).next_back()
+}
+
+fn damaged(bytes: &[u8]) -> Bytes {
+    let mut changed = bytes.to_vec();
+    if let Some(byte) = changed.last_mut() {
+        *byte ^= 1;
+    }
+    Bytes::from(changed)
 }
 
 fn reader(bytes: &Bytes, range: Range<u64>) -> BlobReader {
@@ -70,7 +87,7 @@ impl Vault for MemoryVault {
         let (held, sidecars) = blobs.entry(BlobName::of(spooled)).or_default();
         // New, or damaged.
         if Digest::of(held) != spooled.digest {
-            *held = Bytes::from(bytes);
+            *held = self.kept(&spooled.digest, bytes);
         }
         if !sidecars.contains(sidecar) {
             sidecars.push(sidecar.clone());
@@ -83,7 +100,7 @@ impl Vault for MemoryVault {
         spooled.reader()?.read_to_end(&mut bytes).map_err(VaultError::unavailable("mend a blob"))?;
         let mut blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
         let name = current(&blobs, &spooled.digest).map_or(BlobName::of(spooled), |(name, _)| *name);
-        blobs.entry(name).or_default().0 = Bytes::from(bytes);
+        blobs.entry(name).or_default().0 = self.kept(&spooled.digest, bytes);
         Ok(())
     }
 

@@ -5,8 +5,11 @@
 //! versions in the order of their timestamps; the file itself is the head.
 //!
 //! Guarantees: files are only read. What is in already is not taken in again, so an import that was broken off goes on with the
-//! same command. A file that is damaged, or whose name is no id, is named and left out; the others come in.
+//! same command; a document whose history is another one by now is left alone. Whatever is left out is named: a file that is damaged or
+//! cannot be read, a name that is no id, a folder where a file should be. The others come in. Memory does not grow with the files.
 
+use std::collections::BTreeSet;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,6 +20,7 @@ use ledger::documents::{Author, Company, Project};
 use model::names::FileName;
 use model::{CompanyId, Digest, DocumentId, ProjectId};
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use tokio_util::io::ReaderStream;
 
 use super::progress::Bar;
@@ -45,6 +49,8 @@ struct Tally {
     contents: u64,
     known: u64,
     left_out: Vec<String>,
+    /// Half-written files beside those that were being written; nothing is missing without them.
+    half_written: Vec<String>,
 }
 
 /// A document as it lies in the tree.
@@ -64,7 +70,7 @@ pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<
     let bar = Bar::default();
     bar.begin("documents", folders.len() as u64);
     for folder in &folders {
-        match find(folder) {
+        match find(folder, &mut tally) {
             Ok(Some(found)) => import(&app, &found, &mut tally).await?,
             Ok(None) => {}
             Err(cause) => tally.left_out.push(format!("{}: {cause:#}", folder.display())),
@@ -82,7 +88,15 @@ fn document_folders(root: &Path, tally: &mut Tally) -> anyhow::Result<Vec<PathBu
     for _ in 0..3 {
         let mut next = Vec::new();
         for folder in level {
-            for path in entries(&folder)? {
+            let entries = match entries(&folder) {
+                Ok(entries) => entries,
+                Err(cause) if folder != root => {
+                    tally.left_out.push(format!("{cause:#}"));
+                    continue;
+                }
+                Err(cause) => return Err(cause),
+            };
+            for path in entries {
                 if path.is_dir() {
                     next.push(path);
                 } else {
@@ -103,7 +117,7 @@ fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// `None` for an empty folder.
-fn find(folder: &Path) -> anyhow::Result<Option<Found>> {
+fn find(folder: &Path, tally: &mut Tally) -> anyhow::Result<Option<Found>> {
     let part = |up: usize| {
         let part = folder.ancestors().nth(up).and_then(Path::file_name).and_then(|name| name.to_str());
         part.context("a name is not UTF-8")
@@ -111,10 +125,20 @@ fn find(folder: &Path) -> anyhow::Result<Option<Found>> {
     let mut files = Vec::new();
     for path in entries(folder)? {
         let name = path.file_name().and_then(|name| name.to_str()).context("a name is not UTF-8")?.to_owned();
-        if path.is_file() && !name.contains(".tmp.") {
+        if path.is_file() {
             files.push((path, name));
+        } else {
+            tally.left_out.push(format!("{}: is not a file", path.display()));
         }
     }
+    let names: BTreeSet<String> = files.iter().map(|(_, name)| name.clone()).collect();
+    files.retain(|(path, name)| {
+        let is_half_written = name.rsplit_once(".tmp.").is_some_and(|(whole, _)| names.contains(whole));
+        if is_half_written {
+            tally.half_written.push(path.display().to_string());
+        }
+        !is_half_written
+    });
     let (backups, current): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|(_, name)| name.ends_with(".bak"));
     let [(path, name)] = current.as_slice() else {
@@ -143,32 +167,101 @@ fn find(folder: &Path) -> anyhow::Result<Option<Found>> {
 async fn import(app: &Arc<App>, found: &Found, tally: &mut Tally) -> anyhow::Result<()> {
     ensure_place(app, found).await?;
     tally.documents += 1;
-    let mut digests = Vec::new();
-    for (path, _) in &found.contents {
-        let bytes = tokio::fs::read(path).await;
-        digests.push(Digest::of(&bytes.with_context(|| format!("{} cannot be read", path.display()))?));
-    }
-    let head = app.ledger.document(&found.id).await?.map(|document| document.head_digest);
-    if head.is_some_and(|head| !digests.contains(&head)) {
+    let history = match history_of(found).await {
+        Ok(history) => history,
+        Err(cause) => {
+            tally.left_out.push(format!("{}: {cause:#}", found.id));
+            return Ok(());
+        }
+    };
+    let Some(standings) = standings(&history, &versions(app, &found.id).await?) else {
         tally.left_out.push(format!("{}: the document was changed since, or is another one", found.id));
         return Ok(());
-    }
-    for (at, (path, stamp)) in found.contents.iter().enumerate() {
-        // The same bytes may have stood there more than once; the last ones are the head in any case.
-        let is_in = match app.ledger.document(&found.id).await? {
-            Some(document) if at + 1 == found.contents.len() => document.head_digest == digests[at],
-            _ => app.ledger.knows_content(&found.id, &digests[at]).await?,
-        };
-        if is_in {
-            tally.known += 1;
-            continue;
-        }
-        match take_in(app, found, (path, stamp)).await {
-            Ok(()) => tally.contents += 1,
-            Err(cause) => tally.left_out.push(format!("{}: {cause:#}", path.display())),
+    };
+    for ((at, _), standing) in history.iter().zip(standings) {
+        let (path, stamp) = &found.contents[*at];
+        match standing {
+            Standing::In => tally.known += 1,
+            Standing::PassedOver => tally.left_out.push(format!(
+                "{}: was left out before, and newer ones are in: its place in the history is taken",
+                path.display()
+            )),
+            Standing::ToCome => match take_in(app, found, (path, stamp)).await {
+                Ok(()) => tally.contents += 1,
+                Err(cause) => tally.left_out.push(format!("{}: {cause:#}", path.display())),
+            },
         }
     }
     Ok(())
+}
+
+/// What is to become the history, as places in what was found, with the hashes: bytes that stood there more than once come once, but for
+/// the last, which are the head in any case.
+async fn history_of(found: &Found) -> anyhow::Result<Vec<(usize, Digest)>> {
+    let mut history: Vec<(usize, Digest)> = Vec::new();
+    for (at, (path, _)) in found.contents.iter().enumerate() {
+        let hashed = hash_of(path.clone()).await;
+        let digest = hashed.with_context(|| format!("{} cannot be read", path.display()))?;
+        let is_last = at + 1 == found.contents.len();
+        let is_new = if is_last {
+            history.last().is_none_or(|(_, before)| *before != digest)
+        } else {
+            !history.iter().any(|(_, known)| *known == digest)
+        };
+        if is_new {
+            history.push((at, digest));
+        }
+    }
+    Ok(history)
+}
+
+async fn hash_of(path: PathBuf) -> anyhow::Result<Digest> {
+    let hashed = tokio::task::spawn_blocking(move || {
+        let (mut file, mut hasher) = (std::fs::File::open(path)?, Sha256::new());
+        let mut buffer = vec![0; 256 * 1024];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok::<_, std::io::Error>(Digest::new(hasher.finalize().into())),
+                count => hasher.update(&buffer[..count]),
+            }
+        }
+    });
+    Ok(hashed.await??)
+}
+
+/// The versions of a document, oldest first; none if there is no such document.
+async fn versions(app: &App, id: &DocumentId) -> anyhow::Result<Vec<Digest>> {
+    if app.ledger.document(id).await?.is_none() {
+        return Ok(Vec::new());
+    }
+    let contents = app.ledger.contents(id).await?;
+    Ok(contents.iter().rev().map(|content| content.blob.digest).collect())
+}
+
+/// How a content of the tree stands to what is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    In,
+    /// It was not taken in when later ones were.
+    PassedOver,
+    ToCome,
+}
+
+/// `None` if what is in is not the beginning of this history, some of it left out: somebody changed the document since, or it is another.
+fn standings(history: &[(usize, Digest)], versions: &[Digest]) -> Option<Vec<Standing>> {
+    let mut standings = Vec::new();
+    let mut versions = versions.iter().peekable();
+    for (_, digest) in history {
+        standings.push(match versions.peek() {
+            None => Standing::ToCome,
+            Some(version) if *version == digest => {
+                versions.next();
+                Standing::In
+            }
+            Some(_) => Standing::PassedOver,
+        });
+    }
+    versions.peek().is_none().then_some(standings)
 }
 
 async fn take_in(app: &Arc<App>, found: &Found, (path, stamp): (&Path, &str)) -> anyhow::Result<()> {
@@ -222,11 +315,15 @@ fn show(tally: &Tally, arguments: &Arguments) {
             "contents": tally.contents,
             "known": tally.known,
             "left_out": tally.left_out,
+            "half_written": tally.half_written,
         });
         return print(&line.to_string());
     }
     for what in &tally.left_out {
         print(what);
+    }
+    for what in &tally.half_written {
+        tell(&format!("{what}: is half written and was passed over."));
     }
     tell(&format!(
         "{} documents: {} contents taken in, {} known already, {} left out.",
@@ -235,4 +332,25 @@ fn show(tally: &Tally, arguments: &Arguments) {
         tally.known,
         tally.left_out.len()
     ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_is_the_beginning_of_the_history_or_somebody_changed_it() {
+        use Standing::{In, PassedOver, ToCome};
+        let digest = |name: &str| Digest::of(name.as_bytes());
+        let history: Vec<_> = ["a", "x", "b", "a"].iter().map(|name| digest(name)).enumerate().collect();
+        let of = |versions: &[&str]| {
+            standings(&history, &versions.iter().map(|name| digest(name)).collect::<Vec<_>>())
+        };
+
+        assert_eq!(of(&[]).unwrap(), [ToCome; 4]);
+        assert_eq!(of(&["a"]).unwrap(), [In, ToCome, ToCome, ToCome], "broken off");
+        assert_eq!(of(&["a", "b", "a"]).unwrap(), [In, PassedOver, In, In], "one was damaged");
+        assert_eq!(of(&["a", "x", "b", "a", "b"]), None, "somebody restored an older one");
+        assert_eq!(of(&["other"]), None);
+    }
 }

@@ -63,7 +63,10 @@ impl Stores {
             (StoreKind::Sftp, _, Some(sftp)) => {
                 format!("{} of the SFTP server {}:{}", sftp.vault_folder, sftp.host, sftp.port)
             }
-            _ => "the data folder".to_owned(),
+            _ => match &self.folder {
+                Some(folder) => format!("the folder {}", folder.display()),
+                None => "the data folder".to_owned(),
+            },
         }
     }
 }

@@ -141,8 +141,10 @@ async fn copy_blobs(
     let mut after: Option<Digest> = None;
     progress.begin("blobs", manifest.blobs);
     loop {
-        let page = app.ledger.blobs(after.as_ref(), PAGE).await?;
+        let mut page = app.ledger.blobs(after.as_ref(), PAGE).await?;
         let Some(last) = page.last().map(|blob| blob.digest) else { return Ok(tally) };
+        // Nothing needs a blob that was being let go, and the backup has none.
+        page.retain(|blob| !blob.is_going);
         copying.bring(&page, &mut tally).await?;
         after = Some(last);
     }

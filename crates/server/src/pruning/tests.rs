@@ -240,7 +240,8 @@ impl Saver {
             0 => self.life = bench.ledger.removals_of(&spooled.digest).await.unwrap(),
             1 => {
                 let to_become = DocumentId::parse(id).unwrap();
-                bench.vault.put(spooled, &Sidecar::Uploaded { to_become }).await.unwrap();
+                let spooled = spooled.in_life(self.life);
+                bench.vault.put(&spooled, &Sidecar::Uploaded { to_become }).await.unwrap();
             }
             _ => match bench.ledger.create_document(&new_document(bench, spooled, (id, self.life))).await {
                 Ok(_) => self.is_named = true,
@@ -326,6 +327,45 @@ async fn play(bench: &Workbench, number: usize, order: &[Who]) {
         let is_there = bench.vault.size_of(&spooled.digest).await.unwrap().is_some();
         assert!(is_there, "{order:?}: named, and not there");
     }
+}
+
+/// A process that was stopped after it had marked a blob, and goes on after another has removed it and it came again.
+#[tokio::test]
+async fn a_removal_that_is_carried_out_late_does_not_touch_what_was_stored_since() {
+    let bench = Workbench::new().await;
+    let spooled = unneeded(&bench, 0).await;
+    assert!(bench.ledger.begin_removal(&spooled.digest, bench.clock.tick()).await.unwrap());
+    let stopped = bench.ledger.begun_removals(10).await.unwrap()[0];
+    bench.vault.remove(&stopped.digest, stopped.removals).await.unwrap();
+    bench.ledger.finish_removal(&stopped.digest, bench.clock.tick()).await.unwrap();
+    let mut saver = Saver::default();
+    for _ in 0..3 {
+        saver.step(&bench, &spooled, "again").await;
+    }
+    assert!(saver.is_named);
+
+    bench.vault.remove(&stopped.digest, stopped.removals).await.unwrap();
+
+    assert!(bench.vault.size_of(&spooled.digest).await.unwrap().is_some());
+}
+
+/// As `saveguard vault copy` does from a vault that is older.
+#[tokio::test]
+async fn what_was_let_go_and_is_brought_back_by_a_copy_goes_again_and_nobody_is_asked() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let spooled = unneeded(&bench, 0).await;
+    assert!(bench.ledger.begin_removal(&spooled.digest, bench.clock.tick()).await.unwrap());
+    bench.vault.remove(&spooled.digest, 0).await.unwrap();
+    bench.ledger.finish_removal(&spooled.digest, bench.clock.tick()).await.unwrap();
+    let before = bench.ledger.totals().await.unwrap();
+    let document = DocumentId::parse("12345").unwrap();
+    bench.vault.put(&spooled, &Sidecar::Brought { document }).await.unwrap();
+
+    crate::recovering::adopt(&app, crate::recovering::AgeMin::None).await.unwrap();
+
+    assert_eq!(bench.vault.size_of(&spooled.digest).await.unwrap(), None);
+    assert_eq!(bench.ledger.totals().await.unwrap(), before);
 }
 
 /// Bytes in the vault that a row names and none needs.

@@ -116,7 +116,7 @@ async fn a_forgotten_file_is_deleted_only_after_ours_was_read_back() {
     bench.editor.put_forgotten(&key, bytes.clone());
     let sidecar = Sidecar::Saved { key: key.clone(), status: 0 };
     bench.vault.put(&Spool::hold(bytes.clone()), &sidecar).await.unwrap();
-    bench.vault.damage(&Digest::of(&bytes));
+    bench.vault.rot(&Digest::of(&bytes));
 
     recover(&app).await;
 

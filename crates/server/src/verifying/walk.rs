@@ -105,6 +105,13 @@ pub(super) enum Condition {
     Unreadable(VaultError),
 }
 
+/// It may have been let go since the ledger was asked.
+async fn is_going_now(app: &App, blob: &BlobRecord) -> Result<bool, VerifyError> {
+    let is_gone = app.ledger.removals_of(&blob.digest).await? != blob.removals;
+    let begun = app.ledger.begun_removals(PAGE).await?;
+    Ok(is_gone || begun.iter().any(|going| going.digest == blob.digest))
+}
+
 pub(super) async fn condition_of(
     app: &App,
     blob: &BlobRecord,
@@ -114,6 +121,7 @@ pub(super) async fn condition_of(
         return Ok(Condition::Going);
     }
     Ok(match app.vault.size_of(&blob.digest).await? {
+        None if is_going_now(app, blob).await? => Condition::Going,
         None => Condition::Missing,
         Some(size_bytes) if size_bytes != blob.size_bytes => Condition::OtherLength(size_bytes),
         Some(_) if read_data == ReadData::No => Condition::There,
