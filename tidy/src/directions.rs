@@ -69,7 +69,7 @@ const APART: &[&str] = &[
 ];
 const FLOWS: &str = "flows never call each other and know no edge";
 
-/// Adapters, which only `app.rs` may name.
+/// Adapters, which only `app.rs` and what is below it may name.
 const ADAPTERS: [&str; 11] = [
     "SqliteLedger",
     "PostgresLedger",
@@ -95,7 +95,9 @@ pub fn violations(tree: &Tree) -> Vec<String> {
                 words.iter().filter(|word| below.starts_with(folder) && source.text.contains(**word));
             found.extend(mentioned.map(|word| format!("{}: mentions {word}: {reason}", source.path)));
         }
-        let names = ADAPTERS.iter().filter(|name| below != "app.rs" && source.text.contains(**name));
+        let names = ADAPTERS
+            .iter()
+            .filter(|name| below != "app.rs" && !below.starts_with("app/") && source.text.contains(**name));
         found.extend(names.map(|name| format!("{}: names the adapter {name}; only app.rs may", source.path)));
     }
     found

@@ -1,6 +1,8 @@
-//! The handles flows need, put together once. The only file that names adapters.
+//! The handles flows need, put together once. The only place that names adapters.
 //!
 //! Guarantees: flows see ports; which engine stands behind them is decided here and nowhere else.
+
+mod stores;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -18,12 +20,9 @@ use signals::local::LocalSignals;
 use signals::redis::{self, RedisSignals, Standing};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
-use vault::depot::{Depot, Room};
+use vault::depot::Depot;
 use vault::local::LocalVault;
-use vault::local::tree::LocalTree;
-use vault::s3::S3Vault;
-use vault::s3::tree::S3Tree;
-use vault::{Spool, Tree, Vault, VaultError, s3, sftp};
+use vault::{Spool, Tree, Vault, VaultError};
 
 use crate::arrived::Arrived;
 use crate::callers::HostKeys;
@@ -45,6 +44,7 @@ use crate::sharing::Door;
 pub use crate::starting::{FolderLock, StartError};
 use crate::telemetry;
 use crate::watching::Rooms;
+use stores::OpeningStores;
 
 /// The embedded ledger, in the data folder.
 const LEDGER: &str = "ledger.sqlite";
@@ -186,67 +186,6 @@ enum Purpose {
     Restore,
 }
 
-/// What is needed to open the stores.
-struct OpeningStores<'a> {
-    stores: &'a Stores,
-    data: &'a Path,
-    guards: Guards,
-    purpose: Purpose,
-    spool: &'a Spool,
-}
-
-type OpenStores = (Arc<dyn Vault>, Arc<dyn Tree>, Option<Arc<Depot>>);
-
-impl OpeningStores<'_> {
-    fn open(&self) -> Result<OpenStores, VaultError> {
-        let sftp = self.sftp()?;
-        let vault = self.vault(self.stores.vault, sftp.as_ref())?;
-        let tree: Arc<dyn Tree> = match (self.stores.tree, &self.stores.s3, &sftp) {
-            (StoreKind::S3, Some(s3), _) => {
-                Arc::new(S3Tree::open(&below(s3, "published/"), self.spool.clone())?)
-            }
-            (StoreKind::Sftp, _, Some(sftp)) => Arc::new(sftp.tree()),
-            _ => Arc::new(LocalTree::open(&self.near().join("published"), &self.guards)?),
-        };
-        // What once waited for a far vault is read and delivered, wherever bytes are kept now.
-        if self.stores.vault == StoreKind::Local && !self.data.join(DEPOT).exists() {
-            return Ok((vault, tree, None));
-        }
-        let room = if self.stores.vault == StoreKind::Local { Room::None } else { self.stores.depot };
-        let near = Arc::new(self.local(&self.data.join(DEPOT))?);
-        let depot = Arc::new(Depot::before(vault, near, (self.spool.clone(), room)));
-        Ok((Arc::clone(&depot) as Arc<dyn Vault>, tree, Some(depot)))
-    }
-
-    fn sftp(&self) -> Result<Option<sftp::Store>, VaultError> {
-        let is_used = self.stores.vault == StoreKind::Sftp || self.stores.tree == StoreKind::Sftp;
-        let settings = self.stores.sftp.as_ref().filter(|_| is_used);
-        settings.map(|settings| sftp::Store::open(settings.clone(), &self.guards)).transpose()
-    }
-
-    fn vault(&self, kind: StoreKind, sftp: Option<&sftp::Store>) -> Result<Arc<dyn Vault>, VaultError> {
-        Ok(match (kind, &self.stores.s3, sftp) {
-            (StoreKind::S3, Some(s3), _) => Arc::new(S3Vault::open(&below(s3, "vault/"))?),
-            (StoreKind::Sftp, _, Some(sftp)) => Arc::new(sftp.vault()),
-            _ => Arc::new(self.local(&self.near().join("vault"))?),
-        })
-    }
-
-    /// Where local blobs and the local tree are.
-    fn near(&self) -> &Path {
-        self.stores.folder.as_deref().unwrap_or(self.data)
-    }
-
-    fn local(&self, folder: &Path) -> Result<LocalVault, VaultError> {
-        let vault = LocalVault::open(folder, &self.guards)?;
-        // In a shared folder somebody else may be writing what looks unfinished.
-        if self.purpose == Purpose::Serve && folder.starts_with(self.data) {
-            vault.clean()?;
-        }
-        Ok(vault)
-    }
-}
-
 type OpenLedger = (Arc<dyn Ledger>, Arc<dyn Turns>, Arc<dyn Reports>);
 
 /// The ledger, at the newest number of its schema.
@@ -294,10 +233,6 @@ fn open_signals(config: &Config) -> Result<Arc<dyn Signals>, StartError> {
             }
         },
     })?))
-}
-
-fn below(settings: &s3::Settings, folder: &str) -> s3::Settings {
-    s3::Settings { prefix: format!("{}{folder}", settings.prefix), ..settings.clone() }
 }
 
 impl App {
