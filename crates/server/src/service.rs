@@ -1,7 +1,7 @@
 //! The running service: put together, listening, recovering; and its orderly end.
 //!
 //! Guarantees: on stop, readiness goes off first, and whoever comes before balancers notice is still served; then newcomers are told
-//! to come back, then running and waiting saves
+//! to come back (or, with other instances about, find nobody listening), then running and waiting saves
 //! are finished within a bound and shown, then connections end. Being killed instead is safe too: every step is.
 
 use std::net::SocketAddr;
@@ -92,6 +92,11 @@ impl Service {
         tracing::info!("saveguard is stopping: it is no longer ready");
         tokio::time::sleep(stopping.notice).await;
         self.app.turn_newcomers_away();
+        if self.app.config.ledger.is_shared() {
+            // Others are there to serve them. A balancer that never asks whether we are ready goes on to the next one when nobody listens, also
+            // with what it would not send twice.
+            self.listening.close();
+        }
         tracing::info!("saveguard is stopping: newcomers are told to come back");
         let deadline = Instant::now() + stopping.drain;
         let mut left = 0;

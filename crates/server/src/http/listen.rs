@@ -35,12 +35,19 @@ pub struct Listening {
     /// Where it listens.
     pub address: SocketAddr,
     task: tokio::task::JoinHandle<()>,
+    closed: CancellationToken,
     stop: CancellationToken,
 }
 
 impl Listening {
+    /// Takes no more connections and ends those that are idle; running requests go on.
+    pub fn close(&self) {
+        self.closed.cancel();
+    }
+
     /// Takes no more connections and ends those that are idle; waits for the rest for a moment.
     pub async fn stop(self) {
+        self.close();
         self.stop.cancel();
         let _ = self.task.await;
     }
@@ -54,18 +61,24 @@ pub async fn listen(
 ) -> std::io::Result<Listening> {
     let listener = TcpListener::bind(address).await?;
     let address = listener.local_addr()?;
-    let stop = CancellationToken::new();
-    let task = tokio::spawn(accept(listener, connections_max, router, stop.clone()));
-    Ok(Listening { address, task, stop })
+    let (closed, stop) = (CancellationToken::new(), CancellationToken::new());
+    let tokens = (closed.clone(), stop.clone());
+    let task = tokio::spawn(accept(listener, connections_max, router, tokens));
+    Ok(Listening { address, task, closed, stop })
 }
 
-async fn accept(listener: TcpListener, connections_max: usize, router: Router, stop: CancellationToken) {
+async fn accept(
+    listener: TcpListener,
+    connections_max: usize,
+    router: Router,
+    (closed, stop): (CancellationToken, CancellationToken),
+) {
     let permits = Arc::new(Semaphore::new(connections_max));
     let graceful = GracefulShutdown::new();
     loop {
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { break };
         let accepted = tokio::select! {
-            () = stop.cancelled() => break,
+            () = closed.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
         let Ok((stream, peer)) = accepted else {
@@ -82,7 +95,14 @@ async fn accept(listener: TcpListener, connections_max: usize, router: Router, s
         });
     }
     drop(listener);
-    let _ = tokio::time::timeout(LAST_BYTES, graceful.shutdown()).await;
+    let last_bytes = async {
+        stop.cancelled().await;
+        tokio::time::sleep(LAST_BYTES).await;
+    };
+    tokio::select! {
+        () = graceful.shutdown() => {}
+        () = last_bytes => {}
+    }
 }
 
 type Connection<S> = hyper::server::conn::http1::Connection<TokioIo<TcpStream>, S>;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use reqwest::Method;
 use saveguard::config::Config;
 use serde_json::{Value, json};
 
@@ -75,7 +76,7 @@ fn the_settings_of_the_kubernetes_manifest_are_a_configuration() {
         .collect();
     Config::load(None, settings).unwrap();
 
-    for probe in ["readinessProbe", "livenessProbe"] {
+    for probe in ["startupProbe", "readinessProbe", "livenessProbe"] {
         assert!(["/readyz", "/healthz"].contains(&container[probe]["httpGet"]["path"].as_str().unwrap()));
     }
 }
@@ -138,13 +139,32 @@ async fn the_example_of_nginx_carries_saves_and_goes_round_an_instance_that_is_g
         let save = cluster.callback(&key, 6, &format!("before-{round}"));
         assert_eq!(cluster.deliver(&nginx.base, &save).await, json!(0), "round {round}");
     }
-    assert_eq!(cluster.stage.others.remove(0).stop().await, 0);
+    // While one of them stops, and has a save to finish before it can.
+    cluster.files.hold("slow");
+    let slow = cluster.callback(&key, 6, "slow");
+    let stopping = cluster.stage.others.remove(0);
+    let delivering = cluster.deliver(&cluster.bases[1], &slow);
+    let going_on = async {
+        cluster.files.asked_for("slow").await;
+        let stopped = tokio::spawn(async move { stopping.stop().await });
+        for round in 0..12 {
+            let save = cluster.callback(&key, 6, &format!("meanwhile-{round}"));
+            assert_eq!(cluster.deliver(&nginx.base, &save).await, json!(0), "round {round} while one stops");
+            let company = json!({ "id": format!("new-{round}"), "name": "New" });
+            let made = cluster.stage.request(Method::POST, "/api/v1/companies").json(&company).send().await;
+            assert_eq!(made.unwrap().status().as_u16(), 201, "round {round} while one stops");
+        }
+        assert!(!stopped.is_finished(), "it has something to finish");
+        cluster.files.release("slow");
+        stopped.await.unwrap()
+    };
+    assert_eq!(tokio::join!(delivering, going_on), (json!(0), 0));
     for round in 0..4 {
         let save = cluster.callback(&key, 6, &format!("after-{round}"));
         assert_eq!(cluster.deliver(&nginx.base, &save).await, json!(0), "round {round} without one of them");
     }
 
-    assert_eq!(cluster.stage.versions("12345").await.len(), 9, "each save is there once");
+    assert_eq!(cluster.stage.versions("12345").await.len(), 22, "each save is there once");
     cluster.stage.base = front;
     drop(nginx);
     cluster.stop().await;

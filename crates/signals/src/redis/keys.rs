@@ -72,10 +72,7 @@ impl Keys {
                 }
                 commands
             }
-            Order::Show { document, users } => vec![
-                self.replace(document, users),
-                self.stamp(&format!("session:{document}:last_activity"), PRESENCE_LIFE),
-            ],
+            Order::Show { document, users } => vec![self.replace(document, users)],
         }
     }
 
