@@ -245,7 +245,7 @@ impl Depot {
         };
         let _shared = self.changes.read().await;
         self.near.put(spooled, sidecar).await?;
-        place.is_taken();
+        place.take();
         Ok(())
     }
 

@@ -68,7 +68,7 @@ impl Answers {
     }
 
     /// Waits until an answer came to another instance.
-    pub(crate) async fn from_elsewhere(&self, nonce: &str) -> u8 {
+    pub(crate) async fn heard_elsewhere(&self, nonce: &str) -> u8 {
         loop {
             // waits on purpose: nobody says when another instance has written something
             tokio::time::sleep(LOOK_AGAIN).await;
@@ -133,7 +133,7 @@ mod tests {
         }
 
         assert!(is_our_question(&asked) && !is_our_question("somebody's own"));
-        assert_eq!(a.from_elsewhere(&asked).await, 4);
+        assert_eq!(a.heard_elsewhere(&asked).await, 4);
         for number in 40..1000 {
             b.came(&a.nonce(number), 1).await;
         }

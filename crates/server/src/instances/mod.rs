@@ -221,7 +221,7 @@ pub(crate) async fn follow(app: Arc<App>, stop: CancellationToken) {
         let mut now = standing(&app).await;
         now.lanes.truncate(LANES_MAX);
         tell(&app, Subject::Standing, &now).await;
-        if round % SLOWLY == 0 {
+        if round.is_multiple_of(SLOWLY) {
             tell(&app, Subject::Pulse, &pulse::own()).await;
         }
         tell_again(&app, &app.examinations, round).await;
@@ -236,7 +236,7 @@ pub(crate) async fn follow(app: Arc<App>, stop: CancellationToken) {
 /// Whoever is at work is heard of, however long a step of it takes; and what ended is told again now and then, for the table may have been emptied.
 async fn tell_again<U: Undertaking>(app: &App, own: &Own<U>, round: u32) {
     let view = own.view();
-    if view.is_running() || (round % SLOWLY == 0 && view.begun_at().is_some()) {
+    if view.is_running() || (round.is_multiple_of(SLOWLY) && view.begun_at().is_some()) {
         own.tell(app).await;
     }
 }

@@ -78,7 +78,7 @@ impl OnlyOffice {
         let answered = async {
             tokio::select! {
                 status = heard_here(nonce, listener) => status,
-                status = self.answers.from_elsewhere(nonce) => status,
+                status = self.answers.heard_elsewhere(nonce) => status,
             }
         };
         match tokio::time::timeout(KNOWLEDGE_GRACE, answered).await {
