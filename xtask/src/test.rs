@@ -35,7 +35,7 @@ impl Engines {
 }
 
 /// What is left out on other engines, by a part of its name, and why.
-const EMBEDDED_ONLY: [(&str, &str); 6] = [
+const EMBEDDED_ONLY: [(&str, &str); 7] = [
     ("demo::", "`saveguard demo` is embedded: it is there to be tried without anything else"),
     ("console_story::", "is told on the demo"),
     ("console_submissions::", "is told on the demo"),
@@ -45,6 +45,7 @@ const EMBEDDED_ONLY: [(&str, &str); 6] = [
     ),
     ("mending", "mends from such a backup"),
     ("cli::a_folder_without_data_is_not_called_clean", "is about a folder without an embedded ledger"),
+    ("cli::where_a_vault_should_be_mounted_nobody_makes_an_empty_one", "is about a local vault"),
 ];
 /// Besides, with several instances.
 const ONE_INSTANCE_ONLY: (&str, &str) = (

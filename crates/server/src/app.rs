@@ -320,11 +320,16 @@ impl App {
         if purpose == Purpose::Serve {
             spool.clean().map_err(vault_failed)?;
         }
+        let ledger_failed = |cause| StartError::Ledger { place: config.ledger.place(), cause };
+        let (ledger, turns, reports) = open_ledger(&config, guards).await.map_err(ledger_failed)?;
         let opening = OpeningStores { stores: &config.stores, data: &data, guards, purpose, spool: &spool };
+        if let Some(missing) = opening.missing_vault() {
+            let names_files = !ledger.blobs(None, 1).await.map_err(ledger_failed)?.is_empty();
+            if names_files && purpose != Purpose::Restore {
+                return Err(StartError::NoVault { folder: missing.display().to_string() });
+            }
+        }
         let (vault, tree, depot) = opening.open().map_err(vault_failed)?;
-        let (ledger, turns, reports) = open_ledger(&config, guards)
-            .await
-            .map_err(|cause| StartError::Ledger { place: config.ledger.place(), cause })?;
         let signals = open_signals(&config)?;
         let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) =
             (Arc::new(SystemClock), Arc::new(SystemRandom));

@@ -66,6 +66,15 @@ pub enum StartError {
         #[source]
         cause: vault::VaultError,
     },
+    /// The ledger names files, and there is no vault.
+    #[error(
+        "there is no vault in {folder}, and the ledger names files that must be there; is its disk mounted? If they are lost, make the \
+         folder, start again, and let `saveguard verify` say what is missing"
+    )]
+    NoVault {
+        /// Where it should be.
+        folder: String,
+    },
     /// The HTTP client cannot be made.
     #[error("the HTTP client cannot be made")]
     Client(#[from] reqwest::Error),

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: what once waited for a far vault is read and delivered, wherever bytes are kept now. Does not do: talk to a far store yet.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::Guards;
@@ -64,6 +64,12 @@ impl OpeningStores<'_> {
             (StoreKind::Sftp, _, Some(sftp)) => Arc::new(sftp.vault()),
             _ => Arc::new(self.local(&self.near().join("vault"))?),
         })
+    }
+
+    /// The folder of a local vault that is not there: its first start, or a disk that is not mounted, in whose place nobody should write.
+    pub(super) fn missing_vault(&self) -> Option<PathBuf> {
+        let folder = self.near().join("vault");
+        (self.stores.vault == StoreKind::Local && !folder.exists()).then_some(folder)
     }
 
     /// Where local blobs and the local tree are.

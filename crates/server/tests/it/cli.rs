@@ -140,6 +140,26 @@ fn a_folder_without_data_is_not_called_clean() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn where_a_vault_should_be_mounted_nobody_makes_an_empty_one() {
+    let stage = Stage::start().await;
+    stage.docx("12345").await;
+    stage.wait_until("it is published", async || stage.is_published().await).await;
+    let config = stage.app().config.clone();
+    let (vault, elsewhere) = (config.server.data.join("vault"), stage.folder().join("elsewhere"));
+    std::fs::rename(&vault, &elsewhere).unwrap();
+
+    // What keeps this from starting keeps the service from starting.
+    let output = saveguard_beside(&config, &["verify"]).await;
+
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), said.contains("is its disk mounted?")), (Some(2), true), "{said}");
+    assert!(!vault.exists());
+    std::fs::rename(&elsewhere, &vault).unwrap();
+    assert!(saveguard_beside(&config, &["verify", "--read-data"]).await.status.success());
+    stage.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lanes_of_the_running_service_are_shown() {
     let stage = Stage::start().await;
     let config = stage.app().config.clone();
