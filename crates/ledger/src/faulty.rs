@@ -211,7 +211,7 @@ faulty!(Snapshots {
 
 faulty!(Operations {
     fn keys_in_use() -> Vec<KeyRecord>;
-    fn ping() -> ();
+    fn ping() -> Option<Timestamp>;
     fn count_open_saves() -> u64;
     fn present() -> Present;
     fn note_operation(operation: &Operation) -> ();

@@ -122,7 +122,8 @@ pub struct KeyRecord {
     pub issued_at: Timestamp,
     /// When it retired, if it did.
     pub retired_at: Option<Timestamp>,
-    /// How many different saves were received under it, failed ones included.
+    /// How many saves were received under it, failed ones and repeats of final ones included: with each the server may know less than
+    /// it said before.
     pub saves_received: u64,
     /// Whether a final save of it is committed.
     pub has_final_save: bool,

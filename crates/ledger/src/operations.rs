@@ -13,8 +13,9 @@ pub trait Operations: Send + Sync {
     /// Every edit key under which the Document Server may hold unsaved work: those that are live, and those of which it last
     /// said that somebody is inside, whatever became of them.
     async fn keys_in_use(&self) -> Result<Vec<KeyRecord>>;
-    /// Whether the ledger answers. Costs nothing, however much is in it.
-    async fn ping(&self) -> Result<()>;
+    /// Whether the ledger answers, and when that was by its own clock, if instances go by it; `None` if there is one process only.
+    /// Costs nothing, however much is in it.
+    async fn ping(&self) -> Result<Option<Timestamp>>;
     /// Callbacks that were received and are not finished.
     async fn count_open_saves(&self) -> Result<u64>;
     /// Counts that change from minute to minute.

@@ -147,6 +147,11 @@ pub fn plan_for(status: u8, has_url: HasUrl) -> Plan {
     }
 }
 
+/// Whether the server lets go of all changes of the key once this is answered.
+pub fn ends_session(status: u8) -> bool {
+    matches!(status, 2 | 3)
+}
+
 /// Whether a callback brings content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HasUrl {

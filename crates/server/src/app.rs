@@ -6,8 +6,9 @@ mod stores;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use lanes::Lanes;
 use ledger::postgres::{self, PostgresLedger, PostgresTurns};
 use ledger::reports::Alone;
@@ -25,8 +26,9 @@ use vault::local::LocalVault;
 use vault::{Spool, Tree, Vault, VaultError};
 
 use crate::arrived::Arrived;
+use crate::awake::Awake;
 use crate::callers::HostKeys;
-use crate::clock::{Clock, Random, SystemClock, SystemRandom};
+use crate::clock::{Clock, LedgerClock, Random, SystemClock, SystemRandom};
 use crate::config::{Config, Engine, Postgres, StoreKind, Stores};
 use crate::counting::Counted;
 use crate::draining::DrainView;
@@ -99,6 +101,8 @@ pub struct App {
     pub jobs: Jobs,
     /// Who came into which session.
     pub entries: Entries,
+    /// Whether this process ran all the time.
+    pub awake: Awake,
     /// The drain of this process.
     pub(crate) drains: Own<DrainView>,
     /// The examination of this process.
@@ -220,6 +224,19 @@ fn options_of(config: &Config, settings: &Postgres, guards: Guards) -> postgres:
     }
 }
 
+/// With others about, all go by the clock of the ledger.
+async fn open_clock(config: &Config, ledger: &dyn Ledger) -> Result<Arc<dyn Clock>, LedgerError> {
+    if !config.ledger.is_shared() {
+        return Ok(Arc::new(SystemClock));
+    }
+    let clock = LedgerClock::until_heard(Arc::new(SystemClock));
+    let asked = Instant::now();
+    if let Some(said) = ledger.ping().await? {
+        clock.heard(said, asked);
+    }
+    Ok(Arc::new(clock))
+}
+
 fn open_signals(config: &Config) -> Result<Arc<dyn Signals>, StartError> {
     let Some(redis) = &config.signals else { return Ok(Arc::new(LocalSignals::default())) };
     Ok(Arc::new(RedisSignals::open(redis::Settings {
@@ -331,8 +348,8 @@ impl App {
         }
         let (vault, tree, depot) = opening.open().map_err(vault_failed)?;
         let signals = open_signals(&config)?;
-        let (clock, random): (Arc<dyn Clock>, Arc<dyn Random>) =
-            (Arc::new(SystemClock), Arc::new(SystemRandom));
+        let random: Arc<dyn Random> = Arc::new(SystemRandom);
+        let clock = open_clock(&config, ledger.as_ref()).await.map_err(ledger_failed)?;
         let tokens = Arc::new(Tokens::new(&config.document_server.secrets));
         let sources = (Arc::clone(&clock), Arc::clone(&random));
         let instance = Instance::here(format!("{:016x}", random.bits()), config.server.listen.port());
@@ -378,6 +395,7 @@ impl App {
             publications: Lanes::new(settings)?,
             jobs: Jobs::default(),
             entries: Entries::default(),
+            awake: Awake::default(),
             drains: Own::default(),
             examinations: Own::default(),
             engines: Engines::default(),
@@ -417,6 +435,13 @@ impl App {
             random: parts.random,
             guards: parts.guards,
         })
+    }
+
+    /// Since when this process reads all that is sent to it.
+    pub(crate) fn listening_since(&self) -> Timestamp {
+        let awake_for = self.awake.since_last_stop().and_then(|time| SignedDuration::try_from(time).ok());
+        let awake_since = awake_for.and_then(|time| self.now().checked_sub(time).ok());
+        awake_since.map_or(self.started_at, |since| since.max(self.started_at))
     }
 
     /// Now, by the service's clock.

@@ -2,12 +2,17 @@
 //!
 //! Guarantees: nothing else in the service asks the system for the time of day or for random bits.
 
-use jiff::Timestamp;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
 
 /// Tells the time of day, in whole milliseconds: what is stored reads back equal.
 pub trait Clock: Send + Sync {
     /// Now.
     fn now(&self) -> Timestamp;
+    /// What the clock of the ledger said, between this instant and now. Of no matter where nobody else goes by it.
+    fn heard(&self, _ledger: Timestamp, _asked: Instant) {}
 }
 
 /// The system's clock.
@@ -24,6 +29,42 @@ impl Clock for SystemClock {
 /// In the torture build a clock can be wrong.
 fn whole_milliseconds(at: Timestamp) -> Timestamp {
     Timestamp::from_millisecond(at.as_millisecond().saturating_add(steps::clock_offset_ms())).unwrap_or(at)
+}
+
+/// The clock of a shared ledger, which every instance goes by: what one of them wrote down is as old to another as it is. Between two
+/// looks at it time goes on evenly, whatever becomes of this machine's time of day.
+pub struct LedgerClock {
+    /// Until the first look.
+    own: Arc<dyn Clock>,
+    look: Mutex<Option<(Timestamp, Instant)>>,
+}
+
+impl LedgerClock {
+    /// An answer that took longer says too little.
+    const ROUND_MAX: Duration = Duration::from_millis(500);
+
+    /// Goes by another one until the ledger's is heard.
+    pub fn until_heard(own: Arc<dyn Clock>) -> Self {
+        Self { own, look: Mutex::new(None) }
+    }
+}
+
+impl Clock for LedgerClock {
+    fn now(&self) -> Timestamp {
+        let look = *self.look.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((said, then)) = look else { return self.own.now() };
+        let since = SignedDuration::try_from(then.elapsed()).unwrap_or_default();
+        let now = said.checked_add(since).unwrap_or(said);
+        Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
+    }
+
+    fn heard(&self, ledger: Timestamp, asked: Instant) {
+        let round = asked.elapsed();
+        let mut look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
+        if look.is_none() || round <= Self::ROUND_MAX {
+            *look = Some((ledger, asked + round / 2));
+        }
+    }
 }
 
 /// Gives random bits.
@@ -43,5 +84,34 @@ impl Random for SystemRandom {
             tracing::error!("the system gives no random numbers");
             std::process::abort()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Wrong;
+
+    impl Clock for Wrong {
+        fn now(&self) -> Timestamp {
+            Timestamp::UNIX_EPOCH
+        }
+    }
+
+    #[test]
+    fn the_ledgers_clock_counts_once_it_was_heard_and_a_slow_answer_moves_nothing() {
+        let clock = LedgerClock::until_heard(Arc::new(Wrong));
+        assert_eq!(clock.now(), Timestamp::UNIX_EPOCH);
+        let said: Timestamp = "2026-11-18T04:00:00Z".parse().unwrap();
+
+        clock.heard(said, Instant::now());
+
+        let ahead = clock.now().duration_since(said);
+        assert!(ahead >= SignedDuration::ZERO && ahead < SignedDuration::from_secs(10), "{ahead}");
+        clock.heard(Timestamp::UNIX_EPOCH, Instant::now() - Duration::from_secs(3));
+        assert!(clock.now() >= said);
+        clock.heard(Timestamp::UNIX_EPOCH, Instant::now());
+        assert!(clock.now() < said);
     }
 }

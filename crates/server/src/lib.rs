@@ -8,6 +8,7 @@ pub mod announcing;
 pub mod app;
 mod arrived;
 pub mod auditing;
+mod awake;
 mod callers;
 pub mod changing;
 pub mod cli;

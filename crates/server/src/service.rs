@@ -16,7 +16,9 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{App, FolderLock, StartError};
 use crate::config::Config;
 use crate::http::{Listening, listen, router};
-use crate::{announcing, callers, delivering, instances, recovering, room, submitting, telemetry, watching};
+use crate::{
+    announcing, awake, callers, delivering, instances, recovering, room, submitting, telemetry, watching,
+};
 
 /// A running service.
 pub struct Service {
@@ -63,6 +65,7 @@ impl Service {
             .map_err(|cause| ServiceError::Listen { address, cause })?;
         let stop = CancellationToken::new();
         let background = vec![
+            tokio::spawn(awake::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(recovering::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(recovering::run(Arc::clone(&app), stop.clone())),
             tokio::spawn(recovering::take_up_saves(Arc::clone(&app), stop.clone())),

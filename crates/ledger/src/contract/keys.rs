@@ -158,6 +158,30 @@ pub async fn an_answer_older_than_the_newest_save_counts_for_nothing(desk: &Desk
     assert!(!retired);
 }
 
+pub async fn an_answer_older_than_a_repeat_of_the_final_save_counts_for_nothing(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    let callback = desk.callback(&key, 2, "17");
+    let receipt = desk.receive(&callback).await;
+    let prepared = desk.prepared(&receipt, model::saves::SaveKind::Final, b"edited");
+    desk.ledger.commit_save(&prepared).await.unwrap();
+    let OpenGrant::AskServer(asked) = desk.open(&document.id, None).await else {
+        unreachable!("the server must be asked")
+    };
+    desk.pass(20);
+    let held = desk.said(&asked, ServerKnowledge::ChangesHeld);
+
+    // Its answer is what makes the server forget what it said to hold.
+    assert_eq!(desk.receive(&callback).await.number, receipt.number);
+
+    assert!(matches!(desk.open(&document.id, Some(held)).await, OpenGrant::AskServer(_)));
+    let asked = desk.ledger.key(&key).await.unwrap().unwrap();
+    let held = || Some(desk.said(&asked, ServerKnowledge::ChangesHeld));
+    assert_eq!(desk.open(&document.id, held()).await, OpenGrant::Wait, "our answer may be on its way");
+    desk.pass(20);
+    assert_eq!(granted(desk.open(&document.id, held()).await).key, key);
+}
+
 pub async fn somebody_inside_a_retired_key_is_noticed(desk: &Desk) {
     let document = desk.document("12345").await;
     let key = desk.key(&document.id).await;

@@ -59,6 +59,7 @@ macro_rules! contract_tests {
             a_key_whose_final_save_nobody_heard_of_stays_live,
             opening_waits_while_a_final_save_is_open,
             an_answer_older_than_the_newest_save_counts_for_nothing,
+            an_answer_older_than_a_repeat_of_the_final_save_counts_for_nothing,
             somebody_inside_a_retired_key_is_noticed,
             keys_are_never_issued_twice,
         ]);

@@ -4,7 +4,7 @@
 //! whoever sees a number sees all smaller ones of the same document. Callbacks of unknown documents are ordered by their key.
 
 use jiff::Timestamp;
-use model::callbacks::{Answer, Callback};
+use model::callbacks::{Answer, Callback, ends_session};
 use model::{DocumentId, InboxNumber};
 use tokio_postgres::Row;
 
@@ -108,8 +108,11 @@ async fn note_repeat(step: &Step, number: InboxNumber, arrival: &Arrival) -> Res
          link_received_ms = CASE WHEN outcome IS NULL THEN $3 ELSE link_received_ms END WHERE number = $1",
         &[&Stored(number), &callback_text::write(&callback), &ms(arrival.at)],
     )
-    .await
-    .map(drop)
+    .await?;
+    if ends_session(arrival.callback.status) {
+        keys::count_repeat(step, &arrival.callback.key, arrival.at).await?;
+    }
+    Ok(())
 }
 
 pub(super) async fn write_down(

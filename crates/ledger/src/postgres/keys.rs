@@ -327,6 +327,17 @@ pub(super) async fn count_received_save(
     .map(drop)
 }
 
+/// Once it is answered, the server knows less than it said before: whoever asked it earlier asks again.
+pub(super) async fn count_repeat(step: &Step, key: &EditorKey, at: Timestamp) -> Result<()> {
+    step.execute(
+        "UPDATE keys SET saves_received = saves_received + 1, last_seen_ms = greatest(coalesce(last_seen_ms, 0), $2),
+         server_says = NULL WHERE key = $1",
+        &[&key.as_str(), &ms(at)],
+    )
+    .await
+    .map(drop)
+}
+
 pub(super) async fn saves_received(step: &Step, key: &EditorKey) -> Result<u64> {
     let query = "SELECT saves_received FROM keys WHERE key = $1";
     get(&step.query_one(query, &[&key.as_str()]).await?, "saves_received")

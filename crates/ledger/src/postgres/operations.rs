@@ -1,6 +1,7 @@
 //! Looking after the installation as a whole, on PostgreSQL.
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use super::audit::{Actor, CompanyAct, append_company_act};
 use super::rows::{all, get};
@@ -21,10 +22,11 @@ impl Operations for PostgresLedger {
         step.end(found).await.and_then(|rows| all(&rows, keys::record))
     }
 
-    async fn ping(&self) -> Result<()> {
+    async fn ping(&self) -> Result<Option<Timestamp>> {
         let step = self.glance().await?;
-        let found = step.query_one("SELECT 1", &[]).await;
-        step.end(found).await.map(drop)
+        let query = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms";
+        let found = step.query_one(query, &[]).await;
+        get(&step.end(found).await?, "now_ms").map(Some)
     }
 
     async fn count_open_saves(&self) -> Result<u64> {

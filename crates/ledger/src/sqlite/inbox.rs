@@ -1,7 +1,7 @@
 //! The inbox on SQLite: a callback is written down before it is worked on, and a repeat is recognised.
 
 use jiff::Timestamp;
-use model::callbacks::{Answer, Callback};
+use model::callbacks::{Answer, Callback, ends_session};
 use model::{DocumentId, InboxNumber};
 use rusqlite::{Connection, params};
 
@@ -83,6 +83,9 @@ fn note_repeat(connection: &Connection, number: InboxNumber, arrival: &Arrival) 
              link_received_ms = CASE WHEN outcome IS NULL THEN ?3 ELSE link_received_ms END WHERE number = ?1",
         )?
         .execute(params![Stored(number), callback_text::write(&callback), ms(arrival.at)])?;
+    if ends_session(arrival.callback.status) {
+        keys::count_repeat(connection, &arrival.callback.key, arrival.at)?;
+    }
     Ok(())
 }
 

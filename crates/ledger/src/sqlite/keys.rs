@@ -340,6 +340,17 @@ pub(super) fn count_received_save(
     Ok(())
 }
 
+/// Once it is answered, the server knows less than it said before: whoever asked it earlier asks again.
+pub(super) fn count_repeat(connection: &Connection, key: &EditorKey, at: Timestamp) -> Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE keys SET saves_received = saves_received + 1, last_seen_ms = max(coalesce(last_seen_ms, 0), ?2),
+             server_says = NULL WHERE key = ?1",
+        )?
+        .execute(params![key.as_str(), ms(at)])?;
+    Ok(())
+}
+
 pub(super) fn saves_received(connection: &Connection, key: &EditorKey) -> Result<u64> {
     let query = "SELECT saves_received FROM keys WHERE key = ?1";
     Ok(connection.prepare_cached(query)?.query_row([key.as_str()], |row| row.get(0))?)

@@ -1,6 +1,7 @@
 //! Looking after the installation as a whole, on SQLite.
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
 use super::audit::{Actor, CompanyAct, append_company_act};
 use super::{SqliteLedger, keys};
@@ -21,8 +22,8 @@ impl Operations for SqliteLedger {
         .await
     }
 
-    async fn ping(&self) -> Result<()> {
-        self.read(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?)).await
+    async fn ping(&self) -> Result<Option<Timestamp>> {
+        self.read(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(None))?)).await
     }
 
     async fn count_open_saves(&self) -> Result<u64> {

@@ -73,7 +73,7 @@ pub(crate) async fn storage(patient: &Patient, app: &App, chart: &mut Chart) {
 async fn ledger(patient: &Patient, app: &App, chart: &mut Chart) {
     let (name, place) = ("the ledger", patient.config.ledger.place());
     match app.ledger.ping().await {
-        Ok(()) => chart.ok(name, format!("{place} answers, and its schema is up to date")),
+        Ok(_) => chart.ok(name, format!("{place} answers, and its schema is up to date")),
         Err(cause) => chart.fail(
             name,
             format!("{place} does not answer: {}", report(&cause)),

@@ -4,7 +4,7 @@
 //! for nothing: the signed key is the only address.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
@@ -67,7 +67,7 @@ pub(super) async fn receive(
     Path(document): Path<String>,
     request: Request,
 ) -> Response {
-    let received = Instant::now();
+    let received = app.awake.came();
     let (parts, body) = request.into_parts();
     let body = match read_body(body).await {
         Ok(body) => body,

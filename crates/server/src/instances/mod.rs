@@ -2,13 +2,14 @@
 //!
 //! Guarantees: how an instance stands is told every two seconds; an examination and a drain at every step of theirs, too. Whoever
 //! was silent for [`SILENT_AFTER`] is shown as silent and counts no more. Where nothing can be told or heard, people are
-//! answered with what this instance knows by itself. What one of them does for all is in [`undertakings`]. Does not do: decide. A report is for people; no save waits for one.
+//! answered with what this instance knows by itself. What one of them does for all is in [`undertakings`]. The clock of the ledger
+//! is heard at the same time, for all to go by. Does not do: decide. A report is for people; no save waits for one.
 
 mod answers;
 mod undertakings;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use lanes::Lanes;
@@ -220,7 +221,10 @@ pub(crate) async fn follow(app: Arc<App>, stop: CancellationToken) {
     for round in 0_u32.. {
         let mut now = standing(&app).await;
         now.lanes.truncate(LANES_MAX);
-        tell(&app, Subject::Standing, &now).await;
+        let asked = Instant::now();
+        if let Some(told_at) = tell(&app, Subject::Standing, &now).await {
+            app.clock.heard(told_at, asked);
+        }
         if round.is_multiple_of(SLOWLY) {
             tell(&app, Subject::Pulse, &pulse::own()).await;
         }

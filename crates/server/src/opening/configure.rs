@@ -125,7 +125,7 @@ async fn edit_key(
             knowledge: knowledge.take(),
             user: user.clone(),
             quiet_after: quiet_after(app),
-            listening_since: app.started_at,
+            listening_since: app.listening_since(),
             at: app.now(),
         };
         match app.ledger.open_for_editing(&request).await? {

@@ -9,7 +9,7 @@ use std::time::Instant;
 use ledger::LedgerError;
 use ledger::saves::{Arrival, OpenSave, Receipt, ReceiptStanding};
 use ledger::turns::Turn;
-use model::callbacks::{Answer, Callback, HasUrl, Plan, plan_for};
+use model::callbacks::{Answer, Callback, HasUrl, Plan, ends_session, plan_for};
 use model::keys::KeyParts;
 use model::saves::SaveKind;
 use model::{DocumentId, EditorKey, InboxNumber};
@@ -20,6 +20,7 @@ use super::jobs::{Job, JobOutcome, Joined, Outcome, Waiter};
 use super::letting_go::{Leaving, LettingGo, may_let_go};
 use super::{SaveError, presence, save};
 use crate::app::App;
+use crate::awake::STOPPED;
 use crate::telemetry::report;
 use crate::transitions::Transition;
 
@@ -39,13 +40,19 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
     let status = callback.status;
     let key = callback.key.clone();
     let has_history = callback.session_start.is_some();
-    let before = if ends_session(status) { inside(app, &key).await } else { Ok(Inside::default()) };
+    let before = match status {
+        // It may have lain unread while somebody came in elsewhere: then everybody who is inside may have.
+        status if ends_session(status) && received.elapsed() < STOPPED => inside(app, &key).await,
+        _ => Ok(Inside::default()),
+    };
     let answer = match plan_for(callback.status, has_url) {
         Plan::NotePresence | Plan::NoteIdle => presence::note(app, &callback).await,
         Plan::Ignore => Answer::Saved,
         plan @ (Plan::Store(_) | Plan::KeepAside(_) | Plan::Alert(_)) => {
             match take_in(app, callback, plan, received).await {
-                (answer @ (Answer::Saved | Answer::NotSaved), Some(waited)) if ends_session(status) => {
+                (answer @ (Answer::Saved | Answer::NotSaved), Some(waited))
+                    if ends_session(status) && !is_late(app, received) =>
+                {
                     let leaving = Leaving { key: &key, number: waited.number, has_history };
                     let_go(app, &leaving, &waited, (answer, received)).await
                 }
@@ -83,11 +90,6 @@ async fn may_have_come_in(
 /// when somebody is known to have come in.
 fn is_late(app: &App, received: Instant) -> bool {
     received.elapsed() > app.config.saving.answer_zero_within
-}
-
-/// Whether the server lets go of all changes of the key once this is answered.
-fn ends_session(status: u8) -> bool {
-    matches!(status, 2 | 3)
 }
 
 /// The last look before a final save is answered. If it is 0, the server is about to forget the session: the key retires

@@ -279,6 +279,41 @@ async fn a_final_save_the_server_repeats_after_a_newer_one_does_not_replace_it()
 }
 
 #[tokio::test]
+async fn a_final_save_that_may_have_lain_unread_is_not_answered_when_somebody_came_in() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    let callback = bench.callback(&key, 2, &docx("edited"));
+    // It was sent when this process had just been stopped. Somebody came in meanwhile, and was read of first.
+    let came_in = Callback { url: None, ..bench.callback(&key, 1, &docx("nothing")) };
+    deliver(&app, &came_in).await;
+    app.awake.stopped_for(std::time::Duration::from_secs(30));
+
+    let reply = crate::saving::accept(&app, callback.clone(), app.awake.came()).await;
+
+    assert_eq!(reply, crate::saving::Reply::Close);
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("edited")), "it is kept all the same");
+    assert_eq!(
+        deliver(&app, &callback).await,
+        Some(Answer::Saved),
+        "if it comes again, nobody came in since"
+    );
+}
+
+#[tokio::test]
+async fn after_a_stop_of_this_process_a_key_is_not_handed_out_before_what_came_meanwhile_was_read() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    let before = app.listening_since();
+    assert_eq!(before, app.started_at);
+    bench.clock.pass(60);
+
+    app.awake.stopped_for(std::time::Duration::from_secs(30));
+
+    assert!(app.listening_since() > before);
+}
+
+#[tokio::test]
 async fn no_final_answer_is_given_once_the_server_may_have_revived_the_key() {
     let bench = Workbench::new().await;
     let app = bench.process();

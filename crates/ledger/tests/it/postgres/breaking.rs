@@ -233,6 +233,6 @@ async fn of_two_hosts_the_one_that_answers_is_found_although_the_other_is_switch
     let options = Options { connect_max: Duration::from_millis(300), ..Options::new(environment(), both) };
     for _ in 0..5 {
         let ledger = PostgresLedger::open(&options).await.unwrap();
-        assert_eq!(ledger.ping().await.map_err(|cause| cause.to_string()), Ok(()));
+        assert!(ledger.ping().await.unwrap().is_some());
     }
 }
