@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use jiff::SignedDuration;
 use ledger::LedgerError;
 use ledger::saves::{Arrival, OpenSave, Receipt, ReceiptStanding};
 use ledger::turns::Turn;
@@ -40,18 +41,16 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
     let status = callback.status;
     let key = callback.key.clone();
     let has_history = callback.session_start.is_some();
-    let before = match status {
-        // It may have lain unread while somebody came in elsewhere: then everybody who is inside may have.
-        status if ends_session(status) && received.elapsed() < STOPPED => inside(app, &key).await,
-        _ => Ok(Inside::default()),
-    };
+    let before = if ends_session(status) { inside(app, &key).await } else { Ok(Inside::default()) };
+    let came_in_unread =
+        before.as_ref().is_ok_and(|before| came_in_while_it_lay_unread(app, before, received));
     let answer = match plan_for(callback.status, has_url) {
         Plan::NotePresence | Plan::NoteIdle => presence::note(app, &callback).await,
         Plan::Ignore => Answer::Saved,
         plan @ (Plan::Store(_) | Plan::KeepAside(_) | Plan::Alert(_)) => {
             match take_in(app, callback, plan, received).await {
                 (answer @ (Answer::Saved | Answer::NotSaved), Some(waited))
-                    if ends_session(status) && !is_late(app, received) =>
+                    if ends_session(status) && !came_in_unread && !is_late(app, received) =>
                 {
                     let leaving = Leaving { key: &key, number: waited.number, has_history };
                     let_go(app, &leaving, &waited, (answer, received)).await
@@ -63,7 +62,8 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
     if answer == Answer::TryAgain || !app.guards.late_answer_closes {
         return Reply::Answer(answer);
     }
-    let came_in = ends_session(status) && may_have_come_in(app, (&key, received), before).await;
+    let came_in =
+        came_in_unread || (ends_session(status) && may_have_come_in(app, (&key, received), before).await);
     if came_in || is_late(app, received) { Reply::Close } else { Reply::Answer(answer) }
 }
 
@@ -83,6 +83,14 @@ async fn may_have_come_in(
             true
         }
     }
+}
+
+/// Whether somebody was named at another instance while this one did not run, and the callback may have lain here already.
+fn came_in_while_it_lay_unread(app: &App, inside: &Inside, received: Instant) -> bool {
+    let unread_for = received.elapsed();
+    let received_at =
+        SignedDuration::try_from(unread_for).ok().and_then(|time| app.now().checked_sub(time).ok());
+    unread_for >= STOPPED && received_at.is_some_and(|then| inside.has_anyone_since(then))
 }
 
 /// By the time the limit has passed the server may have revived the key: a 0 would delete the new session's changes, and

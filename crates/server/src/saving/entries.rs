@@ -58,6 +58,11 @@ impl Inside {
     pub(super) fn has_more_than(&self, before: &Self) -> bool {
         self.people.iter().any(|(id, named_at)| before.people.get(id) != Some(named_at))
     }
+
+    /// Whether somebody was named since then, by the clock all instances go by.
+    pub(super) fn has_anyone_since(&self, then: Timestamp) -> bool {
+        self.people.values().any(|named_at| *named_at >= then)
+    }
 }
 
 /// Looks who is inside, behind everybody who is being noted at this moment; nobody if no other instance could have heard of anybody.
@@ -73,6 +78,16 @@ pub(super) async fn inside(app: &App, key: &EditorKey) -> Result<Inside, LedgerE
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_was_named_since_then_may_have_come_in() {
+        let then = Timestamp::from_second(1_800_000_000).unwrap();
+        let named = |at: Timestamp| Inside { people: [("u1".to_owned(), at)].into() };
+
+        assert!(named(then).has_anyone_since(then));
+        assert!(!named(then).has_anyone_since(then + Duration::from_secs(1)));
+        assert!(!Inside::default().has_anyone_since(then));
+    }
 
     #[test]
     fn only_what_came_later_counts() {
