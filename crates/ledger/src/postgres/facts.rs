@@ -65,12 +65,14 @@ pub(super) async fn bytes_kept_before(step: &Step, key: &EditorKey, digest: &Dig
     .await
 }
 
-/// The newest callback of a key that brought a file. A forgotten file came without a link.
+/// The newest callback of a key that brought a file. A forgotten file came without a link. Times are of whole seconds: a checkpoint of
+/// the same one as a final save before it was made before everybody left, and overtaken.
 pub(super) async fn last_brought(step: &Step, key: &EditorKey) -> Result<Option<LastBrought>> {
     let query =
         "SELECT number, callback FROM inbox AS brought WHERE key = $1 AND url_path IS NOT NULL AND NOT EXISTS
         (SELECT 1 FROM inbox AS before WHERE before.key = brought.key AND before.url_path IS NOT NULL
-         AND before.number < brought.number AND before.last_save_ms > brought.last_save_ms)
+         AND before.number < brought.number AND (before.last_save_ms > brought.last_save_ms
+         OR before.last_save_ms = brought.last_save_ms AND before.status IN (2, 3) AND brought.status IN (6, 7)))
         ORDER BY number DESC LIMIT 1";
     let Some(row) = step.query_optional(query, &[&key.as_str()]).await? else { return Ok(None) };
     let callback = callback_text::read(&get::<String>(&row, "callback")?)?;

@@ -58,13 +58,15 @@ pub(super) fn bytes_kept_before(connection: &Connection, key: &EditorKey, digest
     )
 }
 
-/// The newest callback of a key that brought a file. A forgotten file came without a link.
+/// The newest callback of a key that brought a file. A forgotten file came without a link. Times are of whole seconds: a checkpoint of
+/// the same one as a final save before it was made before everybody left, and overtaken.
 pub(super) fn last_brought(connection: &Connection, key: &EditorKey) -> Result<Option<LastBrought>> {
     let found = connection
         .prepare_cached(
             "SELECT number, callback FROM inbox AS brought WHERE key = ?1 AND url_path IS NOT NULL AND NOT EXISTS
              (SELECT 1 FROM inbox AS before WHERE before.key = brought.key AND before.url_path IS NOT NULL
-              AND before.number < brought.number AND before.last_save_ms > brought.last_save_ms)
+              AND before.number < brought.number AND (before.last_save_ms > brought.last_save_ms
+              OR before.last_save_ms = brought.last_save_ms AND before.status IN (2, 3) AND brought.status IN (6, 7)))
              ORDER BY number DESC LIMIT 1",
         )?
         .query_row([key.as_str()], |row| Ok((get(row, "number")?, row.get::<_, String>("callback")?)));
