@@ -5,9 +5,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 
 /// How often a slice is handed out. Shorter than the default of 100 ms, so that a save does not wait for long.
 const PERIOD_US: u32 = 50_000;
@@ -48,10 +47,8 @@ pub(super) struct Cap {
 }
 
 impl Cap {
-    /// Puts a process, with all its threads, into a group that gets so many percent of one core, and on that core alone: what one core
-    /// keeps of a quota for later, another one lacks.
-    pub(super) fn put_on(process: u32, core: usize, percent: u32) -> Result<Self> {
-        pin(process, &core.to_string())?;
+    /// Puts a process, with all its threads, into a group that gets so many percent of one core.
+    pub(super) fn put_on(process: u32, percent: u32) -> Result<Self> {
         let quota_us = PERIOD_US / 100 * percent;
         let name = format!("saveguard-bench-{process}");
         for root in UNIFIED.map(Path::new) {
@@ -82,15 +79,6 @@ impl Cap {
     }
 }
 
-fn pin(process: u32, cores: &str) -> Result<()> {
-    let done = Command::new("taskset")
-        .args(["--all-tasks", "--cpu-list", "--pid", cores, &process.to_string()])
-        .output()
-        .context("`taskset` cannot be started")?;
-    ensure!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    Ok(())
-}
-
 impl Drop for Cap {
     fn drop(&mut self) {
         // A group can be removed when nobody is in it.
@@ -98,8 +86,5 @@ impl Drop for Cap {
             let _ = fs::write(root.join("cgroup.procs"), self.process.to_string());
         }
         let _ = fs::remove_dir(&self.folder);
-        if let Ok(cores) = std::thread::available_parallelism() {
-            let _ = pin(self.process, &format!("0-{}", cores.get() - 1));
-        }
     }
 }

@@ -310,10 +310,7 @@ impl Cluster {
     /// Each instance in its slice, until this is dropped.
     fn capped(&self) -> Result<Vec<cap::Cap>> {
         let all = self.with_redis.iter().chain(&self.without_redis).chain([&self.embedded]);
-        let cores = std::thread::available_parallelism()?.get();
-        all.enumerate()
-            .map(|(at, instance)| cap::Cap::put_on(instance.service().process(), at % cores, SLICE_PERCENT))
-            .collect()
+        all.map(|instance| cap::Cap::put_on(instance.service().process(), SLICE_PERCENT)).collect()
     }
 }
 
