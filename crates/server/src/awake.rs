@@ -59,7 +59,9 @@ impl Awake {
         let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = looks.last {
             if now.duration_since(last) > STOPPED {
-                looks.stop = Some(Stop { from: last, until: now });
+                // What came during the stop before may not have been read in between.
+                let before = looks.stop.filter(|stop| last.duration_since(stop.until) < READ_WITHIN);
+                looks.stop = Some(Stop { from: before.map_or(last, |stop| stop.from), until: now });
             }
             looks.last = Some(now);
         }
@@ -125,6 +127,18 @@ mod tests {
 
         assert!(awake.came() <= Instant::now() - Duration::from_secs(30));
         assert!(awake.since_last_stop().is_some());
+    }
+
+    #[test]
+    fn two_stops_right_after_one_another_are_one() {
+        let awake = Awake::default();
+        let began = Instant::now() - Duration::from_secs(30);
+        let first = Stop { from: began, until: began + Duration::from_secs(25) };
+        awake.looks.lock().unwrap().stop = Some(first);
+
+        awake.stopped_for(Duration::from_millis(4_500));
+
+        assert_eq!(awake.came(), began);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 /// Tells the time of day, in whole milliseconds: what is stored reads back equal.
 pub trait Clock: Send + Sync {
@@ -53,8 +53,7 @@ impl Clock for LedgerClock {
     fn now(&self) -> Timestamp {
         let look = *self.look.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((said, then)) = look else { return self.own.now() };
-        let since = SignedDuration::try_from(then.elapsed()).unwrap_or_default();
-        let now = said.checked_add(since).unwrap_or(said);
+        let now = said.checked_add(then.elapsed()).unwrap_or(said);
         Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
     }
 
@@ -89,6 +88,8 @@ impl Random for SystemRandom {
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+
     use super::*;
 
     struct Wrong;

@@ -9,7 +9,6 @@
 //! cannot be read, a name that is no id, a folder where a file should be. The others come in. Memory does not grow with the files.
 
 use std::collections::BTreeSet;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,7 +19,6 @@ use ledger::documents::{Author, Company, Project};
 use model::names::FileName;
 use model::{CompanyId, Digest, DocumentId, ProjectId};
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 use tokio_util::io::ReaderStream;
 
 use super::progress::Bar;
@@ -29,6 +27,7 @@ use crate::app::App;
 use crate::changing::{Changer, replace};
 use crate::config::Config;
 use crate::opening::{Upload, upload};
+use crate::preserving::hash_of;
 use crate::progress::Progress as _;
 use crate::telemetry::report;
 
@@ -200,7 +199,8 @@ async fn import(app: &Arc<App>, found: &Found, tally: &mut Tally) -> anyhow::Res
 async fn history_of(found: &Found) -> anyhow::Result<Vec<(usize, Digest)>> {
     let mut history: Vec<(usize, Digest)> = Vec::new();
     for (at, (path, _)) in found.contents.iter().enumerate() {
-        let hashed = hash_of(path.clone()).await;
+        let file = path.clone();
+        let hashed = tokio::task::spawn_blocking(move || hash_of(&file)).await?;
         let digest = hashed.with_context(|| format!("{} cannot be read", path.display()))?;
         let is_last = at + 1 == found.contents.len();
         let is_new = if is_last {
@@ -213,20 +213,6 @@ async fn history_of(found: &Found) -> anyhow::Result<Vec<(usize, Digest)>> {
         }
     }
     Ok(history)
-}
-
-async fn hash_of(path: PathBuf) -> anyhow::Result<Digest> {
-    let hashed = tokio::task::spawn_blocking(move || {
-        let (mut file, mut hasher) = (std::fs::File::open(path)?, Sha256::new());
-        let mut buffer = vec![0; 256 * 1024];
-        loop {
-            match file.read(&mut buffer)? {
-                0 => return Ok::<_, std::io::Error>(Digest::new(hasher.finalize().into())),
-                count => hasher.update(&buffer[..count]),
-            }
-        }
-    });
-    Ok(hashed.await??)
 }
 
 /// The versions of a document, oldest first; none if there is no such document.

@@ -41,6 +41,12 @@ impl<W: Write> Write for Summed<W> {
     }
 }
 
+/// Reads a file once, for its hash.
+pub(crate) fn hash_of(file: &Path) -> std::io::Result<Digest> {
+    let (digest, ..) = pour(&mut File::open(file)?, std::io::sink())?;
+    Ok(digest)
+}
+
 /// Reads a file once: its length and its hash.
 pub(super) fn sum(file: &Path) -> Result<NamedFile, PreserveError> {
     let failed = PreserveError::file("read", file);

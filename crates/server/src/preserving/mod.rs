@@ -25,6 +25,7 @@ mod moving;
 mod restore;
 
 pub use backup::{BackedUp, back_up};
+pub(crate) use files::hash_of;
 pub use ledger_copy::{CopiedLedger, copy_ledger};
 pub use manifest::Manifest;
 pub use moving::{Moved, copy_vault};
