@@ -52,6 +52,8 @@ pub struct Owed {
     pub digest: Digest,
     /// When it was committed.
     pub committed_at: Timestamp,
+    /// Since when something else should be shown; of a document that is saved all the time, since longer than anything was published.
+    pub since: Timestamp,
     /// What is published now, as far as we know.
     pub published: Option<PublishedNow>,
     /// Whether the document is deleted: then nothing may be shown.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use lanes::Lanes;
 use ledger::postgres::{self, PostgresLedger, PostgresTurns};
 use ledger::reports::Alone;
@@ -40,6 +40,7 @@ use crate::instances::{Answers, Instance, Own};
 use crate::metered::Metered;
 use crate::pruning::Turn;
 use crate::read_backs::ReadBacks;
+use crate::recovering::Wanted;
 use crate::room::{Disk, LocalDisk};
 use crate::saving::{Entries, Jobs};
 use crate::sharing::Door;
@@ -97,6 +98,8 @@ pub struct App {
     pub saves: Lanes<DocumentId>,
     /// Publications of one document happen in order.
     pub publications: Lanes<DocumentId>,
+    /// Those of them that wait.
+    pub publications_wanted: Wanted,
     /// Saves in progress in this process.
     pub jobs: Jobs,
     /// Who came into which session.
@@ -393,6 +396,7 @@ impl App {
             arrivals: Lanes::new(settings)?,
             saves: Lanes::new(settings)?,
             publications: Lanes::new(settings)?,
+            publications_wanted: Wanted::default(),
             jobs: Jobs::default(),
             entries: Entries::default(),
             awake: Awake::default(),
@@ -439,8 +443,7 @@ impl App {
 
     /// Since when this process reads all that is sent to it.
     pub(crate) fn listening_since(&self) -> Timestamp {
-        let awake_for = self.awake.since_last_stop().and_then(|time| SignedDuration::try_from(time).ok());
-        let awake_since = awake_for.and_then(|time| self.now().checked_sub(time).ok());
+        let awake_since = self.awake.since_last_stop().and_then(|time| self.now().checked_sub(time).ok());
         awake_since.map_or(self.started_at, |since| since.max(self.started_at))
     }
 

@@ -68,7 +68,7 @@ impl Service {
             tokio::spawn(awake::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(recovering::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(recovering::run(Arc::clone(&app), stop.clone())),
-            tokio::spawn(recovering::take_up_saves(Arc::clone(&app), stop.clone())),
+            tokio::spawn(recovering::take_up_what_others_left(Arc::clone(&app), stop.clone())),
             tokio::spawn(recovering::adopt_strays(Arc::clone(&app))),
             tokio::spawn(callers::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(watching::follow(Arc::clone(&app), stop.clone())),

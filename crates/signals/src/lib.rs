@@ -57,6 +57,8 @@ pub trait Signals: Send + Sync {
     async fn announce(&self, signal: Signal);
     /// Listens from now on.
     fn listen(&self) -> Box<dyn Listener>;
+    /// Listens from now on to what is announced by this instance alone, for work that each instance does for itself.
+    fn listen_here(&self) -> Box<dyn Listener>;
     /// Shows operators and other programs who is in a document. Nothing of ours reads it.
     async fn show_users(&self, document: &DocumentId, users: &[String]);
     /// Asks for the turn at a document's transition (its key is retired, its next one issued), for this holder.

@@ -15,11 +15,21 @@ use crate::{Lease, Listener, Signal, Signals};
 /// A listener that is this far behind has missed something and looks for itself.
 const BACKLOG: usize = 1024;
 
+/// What listeners are told.
+#[derive(Debug, Clone)]
+enum Told {
+    /// Announced by this instance.
+    Here(Signal),
+    /// Announced by another one.
+    Elsewhere(Signal),
+    /// Some of another one may have been missed.
+    Missed,
+}
+
 /// Signals for a single instance.
 #[derive(Debug)]
 pub struct LocalSignals {
-    /// `None` says that some may have been missed.
-    sender: broadcast::Sender<Option<Signal>>,
+    sender: broadcast::Sender<Told>,
     leases: Leases,
     counters: Counters,
 }
@@ -28,12 +38,21 @@ impl LocalSignals {
     /// Tells everybody who listens here, and waits for nobody.
     pub(crate) fn tell(&self, signal: Signal) {
         // Nobody listening is fine.
-        let _ = self.sender.send(Some(signal));
+        let _ = self.sender.send(Told::Here(signal));
     }
 
-    /// Lets everybody who listens here look for themselves.
+    /// The same for what another instance announced.
+    pub(crate) fn tell_of_elsewhere(&self, signal: Signal) {
+        let _ = self.sender.send(Told::Elsewhere(signal));
+    }
+
+    /// Lets those who listen to other instances look for themselves.
     pub(crate) fn tell_missed(&self) {
-        let _ = self.sender.send(None);
+        let _ = self.sender.send(Told::Missed);
+    }
+
+    fn listener(&self, reach: Reach) -> Box<dyn Listener> {
+        Box::new(LocalListener { receiver: self.sender.subscribe(), reach })
     }
 
     pub(crate) fn count_here(&self, what: &str, window: Duration) -> u64 {
@@ -62,7 +81,11 @@ impl Signals for LocalSignals {
     }
 
     fn listen(&self) -> Box<dyn Listener> {
-        Box::new(LocalListener { receiver: self.sender.subscribe() })
+        self.listener(Reach::Everywhere)
+    }
+
+    fn listen_here(&self) -> Box<dyn Listener> {
+        self.listener(Reach::Here)
     }
 
     async fn show_users(&self, _document: &DocumentId, _users: &[String]) {
@@ -90,18 +113,30 @@ impl Signals for LocalSignals {
     }
 }
 
+/// Whose signals a listener hears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Here,
+    Everywhere,
+}
+
 struct LocalListener {
-    receiver: broadcast::Receiver<Option<Signal>>,
+    receiver: broadcast::Receiver<Told>,
+    reach: Reach,
 }
 
 #[async_trait]
 impl Listener for LocalListener {
     async fn next(&mut self) -> Option<Signal> {
-        match self.receiver.recv().await {
-            Ok(heard) => heard,
-            Err(broadcast::error::RecvError::Lagged(_)) => None,
-            // The service is ending; whoever still waits has a deadline of its own.
-            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        loop {
+            match self.receiver.recv().await {
+                Ok(Told::Here(signal)) => return Some(signal),
+                Ok(_) if self.reach == Reach::Here => {}
+                Ok(Told::Elsewhere(signal)) => return Some(signal),
+                Ok(Told::Missed) | Err(broadcast::error::RecvError::Lagged(_)) => return None,
+                // The service is ending; whoever still waits has a deadline of its own.
+                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+            }
         }
     }
 }
@@ -124,6 +159,21 @@ mod tests {
         signals.announce(settled("after")).await;
 
         assert_eq!(listener.next().await, Some(settled("after")));
+    }
+
+    #[tokio::test]
+    async fn who_listens_here_hears_nothing_of_elsewhere() {
+        let signals = LocalSignals::default();
+        let (mut here, mut everywhere) = (signals.listen_here(), signals.listen());
+
+        signals.tell_of_elsewhere(settled("theirs"));
+        signals.tell_missed();
+        signals.announce(settled("ours")).await;
+
+        assert_eq!(here.next().await, Some(settled("ours")));
+        assert_eq!(everywhere.next().await, Some(settled("theirs")));
+        assert_eq!(everywhere.next().await, None, "missed");
+        assert_eq!(everywhere.next().await, Some(settled("ours")));
     }
 
     #[tokio::test]

@@ -26,6 +26,14 @@ pub async fn a_moved_head_owes_its_publication(desk: &Desk) {
     let owed = desk.ledger.owed_publications(10).await.unwrap();
     assert_eq!(owed[0].label.to_string(), "1.1");
     assert_eq!(owed[0].published.as_ref().unwrap().label, Label::FIRST);
+    let since = owed[0].since;
+    desk.save(&key, 6, b"edited again").await;
+    let owed = desk.ledger.owed_publications(10).await.unwrap();
+    assert_eq!(
+        (owed[0].since, owed[0].since < owed[0].committed_at),
+        (since, true),
+        "since the first of them"
+    );
 }
 
 pub async fn a_publication_overtaken_by_a_save_is_still_owed(desk: &Desk) {

@@ -20,7 +20,8 @@ use crate::{Publications, Result};
 
 const OWED: &str = "
     SELECT d.id, d.company, d.project, d.name, d.shown_name, d.head_version, d.head_checkpoint, d.head_digest, c.committed_ms,
-           d.deleted_ms, d.published_version, d.published_checkpoint, d.published_ms, p.committed_ms AS published_committed_ms
+           d.deleted_ms, d.published_version, d.published_checkpoint, d.published_ms, p.committed_ms AS published_committed_ms,
+           d.owes_since_ms
     FROM documents d
     JOIN contents c ON c.document = d.id AND c.version = d.head_version AND c.checkpoint = d.head_checkpoint
     LEFT JOIN contents p ON p.document = d.id AND p.version = d.published_version
@@ -161,6 +162,7 @@ fn owed(row: &Row) -> Result<Owed> {
         label: label(row, "head_version", "head_checkpoint")?,
         digest: get(row, "head_digest")?,
         committed_at: get(row, "committed_ms")?,
+        since: get(row, "owes_since_ms")?,
         published,
         is_deleted: get_optional::<Timestamp>(row, "deleted_ms")?.is_some(),
     })

@@ -34,6 +34,8 @@ const PARALLEL_MAX: usize = 8;
 const PAGE: u32 = 32;
 /// Looked for by itself at least this often, should a signal be lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// While another instance tells a target, it may not look for what we have just committed any more.
+const TURN_PAUSE: Duration = Duration::from_millis(250);
 /// Between two attempts to reach a ledger that fails.
 const LEDGER_PAUSE: Duration = Duration::from_secs(1);
 /// How often deliveries that ended are forgotten, and after what time.
@@ -64,9 +66,9 @@ async fn work(app: &App, hook: &Webhook, stop: &CancellationToken) {
     };
     while !stop.is_cancelled() {
         // Before the question, so that what settles in between is heard.
-        let mut listener = app.signals.listen();
+        let mut listener = app.signals.listen_here();
         let pause = match deliver_in_turn(app, &sender).await {
-            Ok(None) => LOOK_AGAIN,
+            Ok(None) => TURN_PAUSE,
             Ok(Some(0)) => until_next(app, hook).await,
             Ok(Some(_)) => continue,
             Err(cause) => {

@@ -27,11 +27,13 @@ mod publishing;
 mod saves;
 mod sessions;
 mod strays;
+mod wanted;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ledger::pruning::Meaning;
 use ledger::turns::{SILENT_MAX, Turn};
@@ -41,12 +43,18 @@ use tokio_util::sync::CancellationToken;
 use crate::app::App;
 use crate::incoming::StoreError;
 use crate::pruning::{self, Reach};
+use crate::saving::LEFT_ALONE;
 use crate::telemetry::{self, report};
 
 use anchoring::Spacing;
 pub(crate) use publishing::{Occasion, publish};
 pub use sessions::look_after_sessions;
 pub(crate) use strays::{AgeMin, adopt, find as find_strays};
+pub use wanted::Wanted;
+
+/// How often it is looked for what a dead instance left: with the time that others leave alone what has only just begun, nobody waits
+/// longer than for a silent one.
+const LOOK_FOR_LEFT: Duration = SILENT_MAX.saturating_sub(LEFT_ALONE);
 
 /// Anything that kept a part of a round from being finished.
 #[derive(Debug, thiserror::Error)]
@@ -96,12 +104,13 @@ pub async fn run(app: Arc<App>, stop: CancellationToken) {
 }
 
 /// With other instances about, what a dead one left is looked for more often than everything else, and however long a round takes.
-pub async fn take_up_saves(app: Arc<App>, stop: CancellationToken) {
+pub async fn take_up_what_others_left(app: Arc<App>, stop: CancellationToken) {
     while app.config.ledger.is_shared() && !stop.is_cancelled() {
         part("saves", saves::finish(&app)).await;
+        part("publications", publishing::publish_overdue(&app)).await;
         tokio::select! {
             () = stop.cancelled() => {}
-            () = tokio::time::sleep(SILENT_MAX) => {}
+            () = tokio::time::sleep(LOOK_FOR_LEFT) => {}
         }
     }
 }
@@ -115,9 +124,10 @@ pub async fn adopt_strays(app: Arc<App>) {
     }
 }
 
-/// Follows the hints until told to stop.
+/// Follows the hints of this instance until told to stop. Others follow their own: did all of them follow each hint, a save would cost
+/// each of them something.
 pub async fn follow(app: Arc<App>, stop: CancellationToken) {
-    let mut listener = app.signals.listen();
+    let mut listener = app.signals.listen_here();
     loop {
         let signal = tokio::select! {
             () = stop.cancelled() => return,

@@ -2,8 +2,10 @@
 //!
 //! Guarantees: the name never vanishes and what is replaced is kept (the tree's port sees to that); bytes another
 //! program put there are taken in before they are forgotten about, damaged ones into quarantine; publishing twice changes
-//! nothing. A document that is saved many times a second is published once a second.
+//! nothing. A document that is saved many times a second is published once a second. Whoever commits publishes; what an instance that is
+//! gone did not, the others do after some seconds.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +22,7 @@ use vault::tree::{Place, Publication, Replaced};
 use vault::{BlobReader, Sidecar};
 
 use super::RecoveryError;
+use super::wanted::Waiting;
 use crate::app::App;
 use crate::incoming::{check, store};
 use crate::room::space;
@@ -37,6 +40,10 @@ const TURN_PAUSE: Duration = Duration::from_millis(200);
 /// Time between two publications of one document: enough for people, and a burst of saves leaves few backups.
 const PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
+/// How long something is owed when whoever committed it may be gone, and for how long others then try. Some seconds longer than they look
+/// for it, so that none is missed.
+const OVERDUE: Range<SignedDuration> = SignedDuration::from_secs(5)..SignedDuration::from_secs(15);
+
 /// Why a document is published now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occasion {
@@ -48,10 +55,11 @@ pub(crate) enum Occasion {
 
 /// Publishes a document in the background, in its turn.
 pub(super) fn publish_soon(app: &Arc<App>, document: DocumentId, occasion: Occasion) {
+    let Some(waiting) = app.publications_wanted.ask(&document) else { return };
     let task = {
         let (app, document) = (Arc::clone(app), document.clone());
         async move {
-            if let Err(cause) = publish(&app, &document, occasion).await {
+            if let Err(cause) = publish_in_time(&app, &document, (occasion, waiting)).await {
                 tracing::warn!(document.id = %document, error = %report(&cause), "document {document} could not be published now");
             }
         }
@@ -68,15 +76,44 @@ pub(super) async fn publish_owed(app: &Arc<App>) -> Result<(), RecoveryError> {
     Ok(())
 }
 
+/// Publishes what another instance should have published by now: it may be gone. What is owed for longer cannot be published now, and the
+/// rounds try it again.
+pub(super) async fn publish_overdue(app: &Arc<App>) -> Result<(), RecoveryError> {
+    let now = app.now();
+    for owed in app.ledger.owed_publications(PAGE).await? {
+        if OVERDUE.contains(&waited(&owed, now)) {
+            publish_soon(app, owed.document, Occasion::Round);
+        }
+    }
+    Ok(())
+}
+
+/// For how long nobody has published anything of it, although it was owed.
+fn waited(owed: &Owed, now: Timestamp) -> SignedDuration {
+    let published_at = owed.published.as_ref().map(|published| published.published_at);
+    now.duration_since(published_at.map_or(owed.since, |published_at| published_at.max(owed.since)))
+}
+
+/// Publishes one document a while after it was last published, with all that was committed until then.
+async fn publish_in_time(
+    app: &App,
+    document: &DocumentId,
+    (occasion, waiting): (Occasion, Waiting),
+) -> Result<(), RecoveryError> {
+    if occasion == Occasion::Commit {
+        pause(app, document).await?;
+    }
+    // Before the ledger is asked what it owes: whatever is committed from now on asks again.
+    drop(waiting);
+    publish(app, document, occasion).await
+}
+
 /// Publishes one document, as long as it owes: a change from outside may have become the head meanwhile.
 pub(crate) async fn publish(
     app: &App,
     document: &DocumentId,
     occasion: Occasion,
 ) -> Result<(), RecoveryError> {
-    if occasion == Occasion::Commit {
-        pause(app, document).await?;
-    }
     // A projection can wait; what room is left is for saves.
     if !space(app).takes_uploads() {
         return Ok(());

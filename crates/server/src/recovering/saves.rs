@@ -1,21 +1,33 @@
 //! Callbacks that were received and not finished: run the same recipe again.
 //!
 //! Guarantees: a save that is being worked on, here or by another instance that lives, is left to whoever works on it, also if
-//! it ends while we look.
+//! it ends while we look, or has only just begun.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
 use ledger::saves::{OpenSave, ReceiptStanding};
 
 use super::RecoveryError;
 use crate::app::App;
-use crate::saving::{Claim, Start, claim, plan_of, start};
+use crate::saving::{Claim, LEFT_ALONE, Start, claim, plan_of, start};
 
 /// Starts every open save that is not being worked on, in order of arrival.
 pub(super) async fn finish(app: &Arc<App>) -> Result<(), RecoveryError> {
-    let seen = app.ledger.open_saves().await?;
+    let mut seen = app.ledger.open_saves().await?;
+    if app.config.ledger.is_shared() {
+        let now = app.now();
+        seen.retain(|open| !has_only_just_begun(open, now));
+    }
     take_up(app, &seen).await
+}
+
+/// Whether another instance may be about to claim it.
+fn has_only_just_begun(open: &OpenSave, now: Timestamp) -> bool {
+    // In both directions: a time far ahead of ours says nothing.
+    let since = now.duration_since(open.link_received_at).abs();
+    SignedDuration::try_from(LEFT_ALONE).is_ok_and(|left_alone| since < left_alone)
 }
 
 /// Takes up those of the saves that nobody works on and that are open all the same.

@@ -16,7 +16,7 @@ use super::sessions::Which;
 use super::{AgeMin, adopt, round, sessions};
 use crate::app::App;
 use crate::opening::{Readers, StreamTokens, Streamed, source};
-use crate::testing::{Workbench, deliver, docx, idle, place};
+use crate::testing::{SHARED, Workbench, deliver, docx, idle, place};
 
 async fn recover(app: &Arc<App>) {
     round(app).await;
@@ -85,6 +85,45 @@ async fn a_save_that_ended_while_the_round_looked_is_not_begun_again() {
 
     assert_eq!(app.jobs.count(), 0, "nothing holds up the next save of the document");
     assert_eq!(seen.len(), 1);
+}
+
+#[tokio::test]
+async fn a_save_that_another_instance_is_about_to_claim_is_left_to_it_and_taken_up_when_it_is_not() {
+    let mut bench = Workbench::new().await;
+    bench.engines = SHARED;
+    let app = bench.process();
+    let key = bench.open(&app).await;
+    bench.receive_only(&app, &bench.callback(&key, 2, &docx("edited"))).await;
+
+    super::saves::finish(&app).await.unwrap();
+    assert_eq!(app.jobs.count(), 0, "its instance may be about to begin");
+    bench.clock.pass(3);
+    super::saves::finish(&app).await.unwrap();
+    idle(&app).await;
+
+    assert_eq!(bench.labels().await, ["2", "1"]);
+}
+
+#[tokio::test]
+async fn what_another_instance_committed_is_published_when_that_one_does_not() {
+    let mut bench = Workbench::new().await;
+    bench.engines = SHARED;
+    let app = bench.process();
+    let shown = async || {
+        super::publishing::publish_overdue(&app).await.unwrap();
+        idle(&app).await;
+        bench.tree.names(&place(&bench.document().await)).len()
+    };
+
+    assert_eq!(shown().await, 0, "whoever committed it is at it");
+    bench.clock.pass(6);
+    assert_eq!(shown().await, 1, "whoever committed it is gone");
+
+    deliver(&app, &bench.callback(&bench.open(&app).await, 2, &docx("edited"))).await;
+    bench.clock.pass(60);
+    assert_eq!(shown().await, 1, "nobody could for a minute: the rounds try again");
+    recover(&app).await;
+    assert_eq!(shown().await, 2, "with what it replaced");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use jiff::SignedDuration;
+use jiff::Timestamp;
 use ledger::LedgerError;
 use ledger::saves::{Arrival, OpenSave, Receipt, ReceiptStanding};
 use ledger::turns::Turn;
@@ -15,7 +15,7 @@ use model::keys::KeyParts;
 use model::saves::SaveKind;
 use model::{DocumentId, EditorKey, InboxNumber};
 
-use super::claims::{Claim, claim, wait_elsewhere};
+use super::claims::{Claim, claim, standing_after, wait_elsewhere};
 use super::entries::{Inside, inside};
 use super::jobs::{Job, JobOutcome, Joined, Outcome, Waiter};
 use super::letting_go::{Leaving, LettingGo, may_let_go};
@@ -88,9 +88,8 @@ async fn may_have_come_in(
 /// Whether somebody was named at another instance while this one did not run, and the callback may have lain here already.
 fn came_in_while_it_lay_unread(app: &App, inside: &Inside, received: Instant) -> bool {
     let unread_for = received.elapsed();
-    let received_at =
-        SignedDuration::try_from(unread_for).ok().and_then(|time| app.now().checked_sub(time).ok());
-    unread_for >= STOPPED && received_at.is_some_and(|then| inside.has_anyone_since(then))
+    let received_at = app.now().checked_sub(unread_for).unwrap_or(Timestamp::MIN);
+    unread_for >= STOPPED && inside.has_anyone_since(received_at)
 }
 
 /// By the time the limit has passed the server may have revived the key: a 0 would delete the new session's changes, and
@@ -226,6 +225,7 @@ async fn write_down(
         at: app.now(),
         identity_window: app.config.saving.identity_window,
     };
+    let writing = Instant::now();
     let receipt = app.ledger.receive(&arrival).await?;
     steps::reached("save.received");
     let (number, standing) = (receipt.number, receipt.standing);
@@ -238,7 +238,7 @@ async fn write_down(
         ReceiptStanding::Unfinished if !app.guards.busy_is_not_done => How::Answered(Answer::Saved),
         ReceiptStanding::New | ReceiptStanding::Unfinished => {
             let open = open_save(arrival, receipt);
-            match claim(&app, number, standing).await {
+            match claim(&app, number, standing_after(writing.elapsed(), standing)).await {
                 Claim::Finished(answer) => How::Answered(answer),
                 Claim::Elsewhere => How::Elsewhere(Box::new(open)),
                 Claim::Ours(turn) => {

@@ -5,7 +5,7 @@
 //! all the same, the commit of one of them finds the other's.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ledger::saves::{OpenSave, ReceiptStanding};
 use ledger::turns::Turn;
@@ -16,6 +16,10 @@ use super::accept::{Start, answer_of, orphans_lane, start, wait};
 use crate::app::App;
 use crate::patience::settled;
 use crate::telemetry::report;
+
+/// A callback that was written down so recently is about to be claimed by whoever wrote it down. Others leave it alone: they would fetch
+/// the same file beside it.
+pub(crate) const LEFT_ALONE: Duration = Duration::from_secs(2);
 
 /// Whose work a callback is.
 pub(crate) enum Claim {
@@ -50,6 +54,14 @@ pub(crate) async fn claim(app: &App, number: InboxNumber, standing: ReceiptStand
     }
 }
 
+/// How a callback stands by the time it is claimed: writing it down may have taken so long that somebody else took it up and finished it.
+pub(super) fn standing_after(writing: Duration, standing: ReceiptStanding) -> ReceiptStanding {
+    if standing == ReceiptStanding::New && writing > LEFT_ALONE / 2 {
+        return ReceiptStanding::Unfinished;
+    }
+    standing
+}
+
 /// The answer the ledger has, if there is one by now.
 pub(super) async fn recorded(app: &App, number: InboxNumber) -> Option<Answer> {
     app.ledger.save(number).await.ok().flatten()?.answer
@@ -81,5 +93,20 @@ pub(super) async fn wait_elsewhere(
         if !settled(listener.as_mut(), &document, deadline).await {
             return Answer::TryAgain;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_took_long_to_write_down_may_have_been_taken_up_by_others() {
+        let (quick, slow) = (Duration::from_millis(300), LEFT_ALONE);
+
+        assert_eq!(standing_after(quick, ReceiptStanding::New), ReceiptStanding::New);
+        assert_eq!(standing_after(slow, ReceiptStanding::New), ReceiptStanding::Unfinished);
+        let finished = ReceiptStanding::Finished(Answer::Saved);
+        assert_eq!(standing_after(slow, finished), finished);
     }
 }

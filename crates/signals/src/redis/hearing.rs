@@ -38,7 +38,7 @@ async fn follow(shared: &Shared, mut messages: PubSubStream, pause: &mut Pause) 
         let text: String = message.get_payload().unwrap_or_default();
         match wire::read(&text) {
             (instance, _) if instance == shared.instance => {}
-            (_, Message::Signal(signal)) => shared.local.tell(signal),
+            (_, Message::Signal(signal)) => shared.local.tell_of_elsewhere(signal),
             (_, Message::Missed) => shared.local.tell_missed(),
             (_, Message::Beat) => {}
         }

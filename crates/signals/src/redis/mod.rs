@@ -144,6 +144,10 @@ impl Signals for RedisSignals {
         self.shared.local.listen()
     }
 
+    fn listen_here(&self) -> Box<dyn Listener> {
+        self.shared.local.listen_here()
+    }
+
     async fn show_users(&self, document: &DocumentId, users: &[String]) {
         self.shared.queue.put(Order::Show { document: document.clone(), users: users.to_vec() });
     }

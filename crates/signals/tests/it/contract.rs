@@ -39,7 +39,7 @@ async fn whole(signals: &dyn Signals) {
 
 async fn own_signals_are_heard_once_and_in_order(signals: &dyn Signals) {
     signals.announce(settled("before")).await;
-    let mut listener = signals.listen();
+    let (mut listener, mut here) = (signals.listen(), signals.listen_here());
     let nonce = "nonce".to_owned();
     let announced =
         [settled("one"), Signal::GuestsLeave, Signal::Answered { nonce, status: 1 }, settled("two")];
@@ -49,8 +49,10 @@ async fn own_signals_are_heard_once_and_in_order(signals: &dyn Signals) {
     }
 
     for signal in announced {
-        let heard = tokio::time::timeout(PATIENCE, listener.next()).await.unwrap();
-        assert_eq!(heard, Some(signal));
+        for listener in [&mut listener, &mut here] {
+            let heard = tokio::time::timeout(PATIENCE, listener.next()).await.unwrap();
+            assert_eq!(heard, Some(signal.clone()));
+        }
     }
 }
 
