@@ -38,6 +38,8 @@ const SLICE_PERCENT: u32 = 10;
 const USED_MIN: f64 = 0.8;
 /// Odd, so that the median is a measured figure.
 const ROUNDS: usize = 3;
+/// Machines grow faster and slower: saves are compared within a round, and there are more of these.
+const SAVE_ROUNDS: usize = 5;
 const ROUND_TIME: Duration = Duration::from_secs(6);
 /// Commits of one round, by how many are on their way at once.
 const DEPTHS: [(usize, u64); 2] = [(1, 600), (8, 2400)];
@@ -240,11 +242,11 @@ impl Cluster {
         ];
         let mut figures = casts.map(|_| Vec::new());
         let before = (self.postgres.bytes()?, self.postgres.cpu_s()?);
-        for round in 1..=ROUNDS {
+        for round in 1..=SAVE_ROUNDS {
             for ((name, cast), figures) in casts.iter().zip(&mut figures) {
                 let cast: Vec<_> = cast.iter().map(|(instance, keys)| (*instance, keys.as_slice())).collect();
                 let done = driver.round(&cast, ROUND_TIME).await?;
-                eprintln!("saves, {name}: round {round} of {ROUNDS}: {done}");
+                eprintln!("saves, {name}: round {round} of {SAVE_ROUNDS}: {done}");
                 figures.push(done.saves_per_s());
                 if done.least_percent() < f64::from(SLICE_PERCENT) * USED_MIN {
                     findings.failures.push(format!("saves, {name}, round {round}: an instance used {:.1} % of a core, so something else was the limit", done.least_percent()));
@@ -252,9 +254,14 @@ impl Cluster {
             }
         }
         drop(caps);
-        let [one, two, four, deaf, embedded] = figures.map(median);
+        let fetched_again = self.documents.fetched_again();
+        if fetched_again > 0 {
+            findings
+                .failures
+                .push(format!("{fetched_again} files were fetched again: two instances worked on one save"));
+        }
         self.cost_per_save(before, findings)?;
-        findings.saved([one, two, four, deaf], embedded);
+        findings.saved(&figures);
         Ok(())
     }
 
@@ -315,17 +322,23 @@ impl Cluster {
 }
 
 impl Findings {
-    fn saved(&mut self, [one, two, four, deaf]: [f64; 4], embedded: f64) {
+    /// From the figures of all rounds: one, two and four instances, two without Redis, the embedded engine.
+    fn saved(&mut self, figures: &[Vec<f64>; 5]) {
+        let over_one =
+            |others: &[f64]| median(others.iter().zip(&figures[0]).map(|(it, one)| it / one).collect());
+        let (two_over_one, four_over_one) = (over_one(&figures[1]), over_one(&figures[2]));
+        let [one, two, four, deaf, embedded] = figures.clone().map(median);
         for (count, per_s) in [(1, one), (2, two), (4, four)] {
             let name = format!("saves, {count} instances");
             self.rows.push(Row::new(&name, "saves/s", (per_s, None, Some(embedded))));
         }
         let row = Row::new("saves, 2 instances, Redis off", "saves/s", (deaf, Some(two), Some(embedded)));
         self.rows.push(row.noted("limit: two with Redis"));
-        let row = Row::new("2 instances over 1", "times", (two / one, Some(2.0), None));
-        self.rows.push(row.noted(&format!("4 over 1: {:.2}", four / one)));
-        if two < one * TWO_OVER_ONE_MIN {
-            self.failures.push(format!("two instances save {two:.0}/s, one {one:.0}/s: less than 1.6 times"));
+        let row = Row::new("2 instances over 1", "times", (two_over_one, Some(2.0), None));
+        self.rows.push(row.noted(&format!("the middle of the rounds; 4 over 1: {four_over_one:.2}")));
+        if two_over_one < TWO_OVER_ONE_MIN {
+            self.failures
+                .push(format!("two instances save {two_over_one:.2} times as much as one: less than 1.6"));
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
+use super::document_server::FILES;
 use super::{DocumentServer, SECRET};
 
 /// A save as the Document Server announces it.
@@ -22,7 +23,7 @@ pub(crate) struct Callback<'a> {
 impl Callback<'_> {
     /// The path under which its file must be offered.
     pub(crate) fn path(&self) -> String {
-        format!("/cache/files/data/{}_{}/output.docx/output.docx", self.key, self.number)
+        format!("{FILES}data/{}_{}/output.docx/output.docx", self.key, self.number)
     }
 
     /// The request's body, signed.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,17 +14,23 @@ use tokio::net::{TcpListener, TcpStream};
 /// A trickled body comes in so many pieces.
 const PIECES: u32 = 10;
 
+/// What the paths of files begin with.
+pub(super) const FILES: &str = "/cache/files/";
+
 /// Files to be fetched, by path.
 #[derive(Clone)]
 pub(crate) struct DocumentServer {
     address: SocketAddr,
     files: Arc<Mutex<HashMap<String, (Bytes, Duration)>>>,
+    /// Asked for and not there any more.
+    fetched_again: Arc<AtomicU64>,
 }
 
 impl DocumentServer {
     pub(crate) async fn start() -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let server = Self { address: listener.local_addr()?, files: Arc::default() };
+        let server =
+            Self { address: listener.local_addr()?, files: Arc::default(), fetched_again: Arc::default() };
         let serving = server.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -46,6 +53,11 @@ impl DocumentServer {
         self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), (body, over));
     }
 
+    /// How often a file was asked for that somebody had fetched already.
+    pub(crate) fn fetched_again(&self) -> u64 {
+        self.fetched_again.load(Ordering::Relaxed)
+    }
+
     async fn serve(&self, stream: TcpStream) -> Result<()> {
         stream.set_nodelay(true)?;
         let mut stream = BufReader::new(stream);
@@ -57,7 +69,10 @@ impl DocumentServer {
             let file = self.files.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
             match file {
                 Some((body, over)) => send(&mut stream, &body, over).await?,
-                None => send(&mut stream, b"{\"error\":1}", Duration::ZERO).await?,
+                None => {
+                    self.fetched_again.fetch_add(u64::from(path.starts_with(FILES)), Ordering::Relaxed);
+                    send(&mut stream, b"{\"error\":1}", Duration::ZERO).await?;
+                }
             }
         }
     }
