@@ -132,7 +132,11 @@ fn shape(arguments: &Arguments) -> Result<Option<Shape>> {
         !arguments.power_loss && !needs_power_loss,
         "--power-loss is for the embedded ledger: PostgreSQL is on another disk"
     );
-    ensure!(arguments.flow == Flow::Documents, "--engine postgres knows the flow of documents only");
+    let is_of_documents = arguments.flow == Flow::Documents;
+    ensure!(
+        is_of_documents || (arguments.seed1.is_none() && arguments.rolling.is_none()),
+        "--seed1 and --rolling are about documents"
+    );
     Ok(Some(Shape { instances: arguments.instances, redis: arguments.redis, settings: Vec::new() }))
 }
 

@@ -4,6 +4,7 @@
 //! engine was away meanwhile: then it is started again, as whoever looks after it would do.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Cluster;
-use crate::checking::check_after_kill;
+use crate::arguments::Flow;
 use crate::chronicle::{Class, Violation};
 use crate::killing::{End, Life, Outcome};
 use crate::round::{Report, is_caught};
@@ -23,8 +24,9 @@ const START_PATIENCE: Duration = Duration::from_secs(20);
 /// In all, however often an engine was away.
 const UP_PATIENCE: Duration = Duration::from_secs(60);
 const START_AGAIN: Duration = Duration::from_millis(100);
-/// How long a step is waited for before the instance is killed all the same: others take work from it.
+/// How long a step is waited for before the instance is killed all the same: others take work from it. Submissions take several calls.
 const STEP_PATIENCE: Duration = Duration::from_millis(2500);
+const SUBMISSION_STEP_PATIENCE: Duration = Duration::from_secs(8);
 
 /// The cluster of a world that has one.
 pub(super) fn cluster(world: &World) -> Result<&Cluster> {
@@ -32,7 +34,7 @@ pub(super) fn cluster(world: &World) -> Result<&Cluster> {
 }
 
 /// Starts all instances at once and waits until all answer. `None` if one cannot be used, which is accused.
-pub(super) async fn start_all(world: &Arc<World>) -> Result<Option<Vec<Process>>> {
+pub(crate) async fn start_all(world: &Arc<World>) -> Result<Option<Vec<Process>>> {
     let mut starting = JoinSet::new();
     for number in 0..cluster(world)?.instances.len() {
         let world = Arc::clone(world);
@@ -48,7 +50,7 @@ pub(super) async fn start_all(world: &Arc<World>) -> Result<Option<Vec<Process>>
     Ok(processes)
 }
 
-pub(super) async fn kill_all(processes: Vec<Process>) -> Result<()> {
+pub(crate) async fn kill_all(processes: Vec<Process>) -> Result<()> {
     for process in processes {
         process.kill().await?;
     }
@@ -115,16 +117,19 @@ impl Lives {
     }
 }
 
+/// What is looked at after each kill.
+pub(crate) type Check = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send + Sync>;
+
 /// Lets one instance live and die until nothing is left; it is alive at the end.
 pub(super) async fn live_on(
     world: Arc<World>,
     (number, process): (usize, Process),
-    lives: Lives,
+    (lives, check): (Lives, Check),
 ) -> Result<Option<Process>> {
     process.kill().await?;
     while let Some(life) = lives.next() {
         lives.came_to(live(&world, number, &life).await?);
-        check_after_kill(&world).await?;
+        check().await?;
         if is_caught(&world) {
             return Ok(None);
         }
@@ -159,7 +164,11 @@ async fn live(world: &World, number: usize, life: &Life) -> Result<Outcome> {
     }
     let (step, end) = match &life.end {
         End::AtStep(CrashAt { step, hit }) | End::StorageAtStep(CrashAt { step, hit }) => {
-            let has_died = process.died_within(STEP_PATIENCE).await;
+            let patience = match world.setting.conditions.flow {
+                Flow::Documents => STEP_PATIENCE,
+                Flow::Submissions => SUBMISSION_STEP_PATIENCE,
+            };
+            let has_died = process.died_within(patience).await;
             check_end(world, number, (&mut process, has_died));
             let how = if has_died { "at" } else { "in vain for" };
             (Some((step.clone(), has_died)), format!("{how} {step}, hit {hit}"))

@@ -1,6 +1,6 @@
 //! Several instances on one PostgreSQL, one Redis and one shared folder, behind a balancer.
 //!
-//! A round is played as with one service ([`round`]), with the same load and the same checks. What differs: every instance lives and
+//! A round is played as with one service ([`round`], or `submissions`), with the same load and the same checks. What differs: every instance lives and
 //! dies by itself ([`fleet`]), the engines and the network fail beside it ([`troubles`]), and what clients were told is held
 //! against one order of everything (`checking::order`). [`seed1`] and [`rolling`] are modes of their own.
 //!
@@ -29,8 +29,9 @@ use crate::world::{Host, Launcher, Setting, free_port};
 use balancer::Balancer;
 pub(crate) use engines::LedgerEngine;
 use engines::SignalsEngine;
+pub(crate) use fleet::{Check, kill_all, start_all};
 pub(crate) use rolling::run as run_rolling;
-pub(crate) use round::play;
+pub(crate) use round::{live_through, play, restart_and_read};
 pub(crate) use seed1::run as run_seed1;
 use wire::Wire;
 

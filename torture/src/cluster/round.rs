@@ -10,9 +10,9 @@ use anyhow::{Context as _, Result};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::fleet::{self, Lives};
+use super::fleet::{self, Check, Lives};
 use super::troubles;
-use crate::checking::{Ledger, check_at_rest, check_order};
+use crate::checking::{Ledger, check_after_kill, check_at_rest, check_order};
 use crate::dice::Dice;
 use crate::killing::{End, Life};
 use crate::round::{self, Report, Stage, is_caught};
@@ -29,35 +29,57 @@ const LONG_STOPS: u64 = 12;
 const FIRST_ROUND: Duration = Duration::from_millis(250);
 
 /// Plays one round.
-pub(crate) async fn play(setting: Setting, mut lives: Vec<Life>) -> Result<Report> {
+pub(crate) async fn play(setting: Setting, lives: Vec<Life>) -> Result<Report> {
     let world = Arc::new(World::new(setting).await?);
-    let dice = Dice::of(world.setting.seed);
-    stop_some(&mut lives, &mut dice.part("stops", 0));
-    let mut processes = fleet::start_all(&world).await?.context("the instances do not even start")?;
+    let processes = fleet::start_all(&world).await?.context("the instances do not even start")?;
     round::prepare(&world).await?;
     let mut stage = Stage::begin(&world);
     let mut report = Report::begin(&world);
-    let stop = CancellationToken::new();
-    let mut around = JoinSet::new();
-    around.spawn(troubles::make(Arc::clone(&world), dice.part("troubles", 0), stop.clone()));
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let (lives, mut living) = (Lives::new(lives), JoinSet::new());
-    for (number, process) in processes.drain(..).enumerate() {
-        living.spawn(fleet::live_on(Arc::clone(&world), (number, process), lives.clone()));
+    let check: Check = {
+        let world = Arc::clone(&world);
+        Arc::new(move || {
+            let world = Arc::clone(&world);
+            Box::pin(async move { check_after_kill(&world).await.map(drop) })
+        })
+    };
+    if let Some(processes) = live_through(&world, processes, (lives, check), &mut report).await? {
+        finish(&world, &mut stage, processes).await?;
     }
+    Ok(report.end())
+}
+
+/// Instances die, engines and the network fail, until all lives are spent. Returns the instances, alive and left alone; `None` if there is no
+/// use in going on.
+pub(crate) async fn live_through(
+    world: &Arc<World>,
+    processes: Vec<Process>,
+    (mut lives, check): (Vec<Life>, Check),
+    report: &mut Report,
+) -> Result<Option<Vec<Process>>> {
+    let dice = Dice::of(world.setting.seed);
+    stop_some(&mut lives, &mut dice.part("stops", 0));
+    let (stop, mut around) = (CancellationToken::new(), JoinSet::new());
+    around.spawn(troubles::make(Arc::clone(world), dice.part("troubles", 0), stop.clone()));
+    let (lives, mut living) = (Lives::new(lives), JoinSet::new());
+    for (number, process) in processes.into_iter().enumerate() {
+        living.spawn(fleet::live_on(
+            Arc::clone(world),
+            (number, process),
+            (lives.clone(), Arc::clone(&check)),
+        ));
+    }
+    let mut processes = Vec::new();
     while let Some(ended) = living.join_next().await {
         processes.extend(ended??);
     }
-    lives.report_to(&mut report);
+    lives.report_to(report);
     stop.cancel();
     while let Some(ended) = around.join_next().await {
         ended??;
     }
-    let are_all_up = processes.len() == world.cluster.as_ref().map_or(0, |cluster| cluster.instances.len());
-    if !is_caught(&world) && are_all_up {
-        finish(&world, &mut stage, processes).await?;
-    }
-    Ok(report.end())
+    let are_all_up = processes.len() == fleet::cluster(world)?.instances.len();
+    Ok((!is_caught(world) && are_all_up).then_some(processes))
 }
 
 /// Some instances are stopped for so long that others take their turns, and wake up again in the middle of their work.
@@ -101,7 +123,7 @@ pub(super) async fn close(world: &Arc<World>, stage: &mut Stage, processes: Vec<
 }
 
 /// Starts all instances, lets them recover, kills them, and reads the ledger.
-async fn restart_and_read(world: &Arc<World>) -> Result<Option<Ledger>> {
+pub(crate) async fn restart_and_read(world: &Arc<World>) -> Result<Option<Ledger>> {
     let Some(processes) = fleet::start_all(world).await? else { return Ok(None) };
     tokio::time::sleep(FIRST_ROUND).await;
     settling::rest(world).await;

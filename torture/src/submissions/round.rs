@@ -20,11 +20,13 @@ use super::checking::check_after_kill;
 use super::client::Client;
 use super::workbook::{Row, Rows, template};
 use super::{reading, scenes};
+use crate::checking::Ledger;
 use crate::chronicle::{Class, Violation};
+use crate::cluster::{self, Check};
 use crate::dice::Dice;
 use crate::killing::{self, Life};
 use crate::round::{self, Report};
-use crate::world::{Cut, NoAnswer, Setting, World};
+use crate::world::{Cut, NoAnswer, Process, Setting, World};
 
 /// Nobody waits longer for their registration after the last kill.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,7 +37,7 @@ const READERS: usize = 2;
 pub(crate) async fn play(setting: Setting, lives: Vec<Life>) -> Result<Report> {
     let world = Arc::new(World::new(setting).await?);
     let book = Arc::new(Book::new());
-    let process = killing::start(&world, None).await?.context("the service does not even start")?;
+    let processes = start(&world).await?.context("the service does not even start")?;
     if let Err(refused) = set_up(&world, &book).await {
         bail!("the service does not take the registrations: {refused:?}");
     }
@@ -45,21 +47,51 @@ pub(crate) async fn play(setting: Setting, lives: Vec<Life>) -> Result<Report> {
         readers.spawn(reading::watch(Arc::clone(&world), Arc::clone(&book)));
     }
     let mut report = Report::begin(&world);
-    process.kill().await?;
-    round::end_power(&world, Cut::Clean).await?;
+    let living = live_through((&world, &book), processes, lives, &mut report).await?;
+    if let Some(processes) = living {
+        finish(&world, &book, (&mut players, &mut readers, processes)).await?;
+    }
+    Ok(report.end())
+}
+
+/// Starts the service, or all its instances.
+async fn start(world: &Arc<World>) -> Result<Option<Vec<Process>>> {
+    if world.cluster.is_some() {
+        return cluster::start_all(world).await;
+    }
+    Ok(killing::start(world, None).await?.map(|process| vec![process]))
+}
+
+async fn stop(world: &World, processes: Vec<Process>) -> Result<()> {
+    cluster::kill_all(processes).await?;
+    round::end_power(world, Cut::Clean).await
+}
+
+/// Kills what runs until all lives are spent, and looks at the ledger after each. Returns what runs then; `None` if there is no use in going on.
+async fn live_through(
+    (world, book): (&Arc<World>, &Arc<Book>),
+    processes: Vec<Process>,
+    lives: Vec<Life>,
+    report: &mut Report,
+) -> Result<Option<Vec<Process>>> {
+    if world.cluster.is_some() {
+        let (checked, held) = (Arc::clone(world), Arc::clone(book));
+        let check: Check = Arc::new(move || {
+            let (world, book) = (Arc::clone(&checked), Arc::clone(&held));
+            Box::pin(async move { check_after_kill(&world, &book).await })
+        });
+        return cluster::live_through(world, processes, (lives, check), report).await;
+    }
+    stop(world, processes).await?;
     for life in &lives {
-        let outcome = killing::live(&world, life).await?;
-        report.add(outcome);
-        check_after_kill(&world, &book).await?;
-        if round::is_caught(&world) {
-            break;
+        report.add(killing::live(world, life).await?);
+        check_after_kill(world, book).await?;
+        if round::is_caught(world) {
+            return Ok(None);
         }
         tokio::time::sleep(life.pause).await;
     }
-    if !round::is_caught(&world) {
-        finish(&world, &book, (&mut players, &mut readers)).await?;
-    }
-    Ok(report.end())
+    start(world).await
 }
 
 async fn set_up(world: &World, book: &Book) -> Result<(), NoAnswer> {
@@ -80,9 +112,8 @@ async fn set_up(world: &World, book: &Book) -> Result<(), NoAnswer> {
 async fn finish(
     world: &Arc<World>,
     book: &Arc<Book>,
-    (players, readers): (&mut JoinSet<()>, &mut JoinSet<()>),
+    (players, readers, processes): (&mut JoinSet<()>, &mut JoinSet<()>, Vec<Process>),
 ) -> Result<()> {
-    let Some(process) = killing::start(world, None).await? else { return Ok(()) };
     let began = Instant::now();
     world.curtain.cancel();
     let leaving = async {
@@ -103,12 +134,19 @@ async fn finish(
         }
     }
     reading::check_promises(world, book).await;
-    round::kill(world, process).await?;
+    stop(world, processes).await?;
     check_after_kill(world, book).await?;
-    let Some(first) = round::restart_and_read(world).await? else { return Ok(()) };
-    let Some(second) = round::restart_and_read(world).await? else { return Ok(()) };
+    let Some(first) = restart_and_read(world).await? else { return Ok(()) };
+    let Some(second) = restart_and_read(world).await? else { return Ok(()) };
     round::compare(world, &first, &second);
     round::verify(world).await
+}
+
+async fn restart_and_read(world: &Arc<World>) -> Result<Option<Ledger>> {
+    if world.cluster.is_some() {
+        return cluster::restart_and_read(world).await;
+    }
+    round::restart_and_read(world).await
 }
 
 /// Waits until no log needs work any more.
