@@ -17,6 +17,14 @@ pub(crate) enum Flow {
 }
 
 impl Flow {
+    /// As on the command line.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Documents => "documents",
+            Self::Submissions => "submissions",
+        }
+    }
+
     /// Whether a step of the source lies on this way.
     pub(crate) fn has(self, step: &str) -> bool {
         let is_of_submissions = step.starts_with("log.") || step.starts_with("submission.");
@@ -52,13 +60,15 @@ Examples:
                                              three instances behind a balancer, engines and network fail, too
   torture --instances 3 --engine postgres --redis cut
                                              the same, and Redis is switched off in the middle
+  torture --instances 3 --engine postgres --flow submissions
+                                             workbooks that one instance takes and another finishes
   torture --instances 3 --engine postgres --seed1 10000
                                              a save and a force save at the same moment, at two instances
   torture --instances 3 --engine postgres --rolling 3
                                              all instances restarted in turn under load, three times
   torture --mutant no-order-guard            one guard removed: must be found out
   torture --all-mutants                      every guard removed in turn, and none
-  torture --short                            what CI runs, in less than three minutes"
+  torture --short                            what CI runs, in a few minutes"
 )]
 pub(crate) struct Arguments {
     /// What is tortured.
@@ -114,7 +124,7 @@ pub(crate) struct Arguments {
     /// Remove every guard in turn; each must be found out, and the service with all its guards must be clean.
     #[arg(long, conflicts_with_all = ["mutant", "short"])]
     pub(crate) all_mutants: bool,
-    /// The form for CI: 25 kills, a few with power loss, in mild weather; some kills of submissions; five mutants.
+    /// The form for CI: 25 kills, a few with power loss, in mild weather; some kills of submissions and of three instances; five mutants.
     #[arg(long, conflicts_with = "mutant")]
     pub(crate) short: bool,
     /// Keep the folders of all rounds here. Those with findings are always kept, if not here then in a temporary folder.

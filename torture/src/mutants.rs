@@ -7,6 +7,7 @@ use model::Guards;
 
 use crate::arguments::Flow;
 use crate::chronicle::Class;
+use crate::cluster::{RedisFate, Shape};
 use crate::report::{Totals, print, tell};
 use crate::run::{Plan, run};
 use crate::world::{DiskKind, Weather};
@@ -19,6 +20,8 @@ const SHORT_POWER_LOSS_KILLS: u64 = 10;
 const SHORT_MUTANTS: [&str; 3] = ["no-order-guard", "answer-before-commit", "no-collector"];
 const SHORT_SUBMISSION_KILLS: u64 = 11;
 const SHORT_SUBMISSION_MUTANTS: [&str; 2] = ["head-moves-first", "readers-see-unfinished"];
+const SHORT_INSTANCES: usize = 3;
+const SHORT_INSTANCE_KILLS: u64 = 12;
 /// Guards without which submissions break; all others are of documents.
 const SUBMISSION_MUTANTS: [&str; 8] = [
     "no-basis-check",
@@ -72,6 +75,12 @@ pub(crate) async fn run_short(plan: &Plan) -> Result<ExitCode> {
     table.play("(all guards, submissions)", clean).await?;
     for mutant in SHORT_SUBMISSION_MUTANTS {
         table.play(mutant, of_mutant(&submissions, mutant)).await?;
+    }
+    for (name, flow) in [("(all guards, instances)", mild), ("(… of submissions)", submissions)] {
+        let shape = Shape { instances: SHORT_INSTANCES, redis: RedisFate::On, settings: Vec::new() };
+        let many = flow.under(|conditions| conditions.cluster = Some(shape));
+        let folder = many.folder.join("instances").join(many.conditions.flow.as_str());
+        table.play(name, Plan { kills: SHORT_INSTANCE_KILLS, folder, ..many }).await?;
     }
     Ok(table.verdict())
 }
