@@ -4,7 +4,9 @@
 //! What is read right afterwards may have come long before. Then nobody knows whether the other side still waits for its answer, or
 //! has gone on with somebody else: so it counts as old as it may be.
 //!
-//! Guarantees: a stop is noticed by whoever asks first afterwards. Does not do: notice one that the machine's own clock does not count.
+//! Guarantees: a stop is noticed by whoever asks first afterwards. One that the machine's own clock does not count (a virtual machine that was
+//! paused) is noticed as soon as the clock of a shared ledger is heard, which is every two seconds ([`Awake::did_not_count`]); until then
+//! whoever answers a final save looks whether somebody was named in what is the future here (`saving`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,6 +35,14 @@ struct Looks {
     stop: Option<Stop>,
 }
 
+impl Looks {
+    fn stopped(&mut self, from: Instant, until: Instant) {
+        // What came during the stop before may not have been read in between.
+        let before = self.stop.filter(|stop| from.saturating_duration_since(stop.until) < READ_WITHIN);
+        self.stop = Some(Stop { from: before.map_or(from, |stop| stop.from.min(from)), until });
+    }
+}
+
 /// The last time it did not run.
 #[derive(Debug, Clone, Copy)]
 struct Stop {
@@ -55,13 +65,25 @@ impl Awake {
         self.last_stop(Instant::now()).map(|stop| stop.until.elapsed())
     }
 
+    /// So much more time has passed than this machine counted.
+    pub(crate) fn did_not_count(&self, time: Duration) {
+        if time <= STOPPED {
+            return;
+        }
+        tracing::warn!(
+            seconds = time.as_secs_f64(),
+            "this machine stood still: what it reads now may be old"
+        );
+        let now = Instant::now();
+        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        looks.stopped(now.checked_sub(time).unwrap_or(now), now);
+    }
+
     fn last_stop(&self, now: Instant) -> Option<Stop> {
         let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = looks.last {
             if now.duration_since(last) > STOPPED {
-                // What came during the stop before may not have been read in between.
-                let before = looks.stop.filter(|stop| last.duration_since(stop.until) < READ_WITHIN);
-                looks.stop = Some(Stop { from: before.map_or(last, |stop| stop.from), until: now });
+                looks.stopped(last, now);
             }
             looks.last = Some(now);
         }
@@ -139,6 +161,17 @@ mod tests {
         awake.stopped_for(Duration::from_millis(4_500));
 
         assert_eq!(awake.came(), began);
+    }
+
+    #[test]
+    fn time_that_was_not_counted_is_a_stop() {
+        let awake = Awake::default();
+
+        awake.did_not_count(Duration::from_millis(300));
+        assert!(awake.since_last_stop().is_none());
+        awake.did_not_count(Duration::from_secs(30));
+
+        assert!(awake.came() <= Instant::now() - Duration::from_secs(30));
     }
 
     #[test]

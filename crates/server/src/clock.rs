@@ -11,8 +11,11 @@ use jiff::Timestamp;
 pub trait Clock: Send + Sync {
     /// Now.
     fn now(&self) -> Timestamp;
-    /// What the clock of the ledger said, between this instant and now. Of no matter where nobody else goes by it.
-    fn heard(&self, _ledger: Timestamp, _asked: Instant) {}
+    /// What the clock of the ledger said, between this instant and now; says how much more time passed there since the last look than here. Of no
+    /// matter where nobody else goes by it.
+    fn heard(&self, _ledger: Timestamp, _asked: Instant) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// The system's clock.
@@ -57,12 +60,18 @@ impl Clock for LedgerClock {
         Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
     }
 
-    fn heard(&self, ledger: Timestamp, asked: Instant) {
+    fn heard(&self, ledger: Timestamp, asked: Instant) -> Duration {
         let round = asked.elapsed();
         let mut look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
-        if look.is_none() || round <= Self::ROUND_MAX {
-            *look = Some((ledger, asked + round / 2));
+        if look.is_some() && round > Self::ROUND_MAX {
+            return Duration::ZERO;
         }
+        let said_at = asked + round / 2;
+        let before = look.replace((ledger, said_at));
+        before.map_or(Duration::ZERO, |(said, then)| {
+            let passed_there = ledger.duration_since(said).try_into().unwrap_or(Duration::ZERO);
+            passed_there.saturating_sub(said_at.saturating_duration_since(then))
+        })
     }
 }
 
@@ -106,7 +115,7 @@ mod tests {
         assert_eq!(clock.now(), Timestamp::UNIX_EPOCH);
         let said: Timestamp = "2026-11-18T04:00:00Z".parse().unwrap();
 
-        clock.heard(said, Instant::now());
+        assert_eq!(clock.heard(said, Instant::now()), Duration::ZERO, "there was no look before");
 
         let ahead = clock.now().duration_since(said);
         assert!(ahead >= SignedDuration::ZERO && ahead < SignedDuration::from_secs(10), "{ahead}");
@@ -114,5 +123,18 @@ mod tests {
         assert!(clock.now() >= said);
         clock.heard(Timestamp::UNIX_EPOCH, Instant::now());
         assert!(clock.now() < said);
+    }
+
+    #[test]
+    fn time_that_only_the_ledgers_clock_counted_is_noticed() {
+        let clock = LedgerClock::until_heard(Arc::new(Wrong));
+        let said: Timestamp = "2026-11-18T04:00:00Z".parse().unwrap();
+        let now = Instant::now();
+        clock.heard(said, now - Duration::from_millis(400));
+
+        let missed = clock.heard(said + Duration::from_secs(60), now);
+
+        assert!(missed > Duration::from_secs(58) && missed < Duration::from_secs(61), "{missed:?}");
+        assert_eq!(clock.heard(said, Instant::now()), Duration::ZERO, "a clock that goes back says nothing");
     }
 }

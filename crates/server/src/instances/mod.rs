@@ -223,7 +223,7 @@ pub(crate) async fn follow(app: Arc<App>, stop: CancellationToken) {
         now.lanes.truncate(LANES_MAX);
         let asked = Instant::now();
         if let Some(told_at) = tell(&app, Subject::Standing, &now).await {
-            app.clock.heard(told_at, asked);
+            app.awake.did_not_count(app.clock.heard(told_at, asked));
         }
         if round.is_multiple_of(SLOWLY) {
             tell(&app, Subject::Pulse, &pulse::own()).await;

@@ -85,11 +85,13 @@ async fn may_have_come_in(
     }
 }
 
-/// Whether somebody was named at another instance while this one did not run, and the callback may have lain here already.
+/// Whether somebody was named at another instance while this one did not run, and the callback may have lain here already. Named in what is
+/// the future here: this machine was paused, and its clocks did not count it.
 fn came_in_while_it_lay_unread(app: &App, inside: &Inside, received: Instant) -> bool {
-    let unread_for = received.elapsed();
-    let received_at = app.now().checked_sub(unread_for).unwrap_or(Timestamp::MIN);
-    unread_for >= STOPPED && inside.has_anyone_since(received_at)
+    let (now, unread_for) = (app.now(), received.elapsed());
+    let received_at = now.checked_sub(unread_for).unwrap_or(Timestamp::MIN);
+    let ahead = now.checked_add(STOPPED).unwrap_or(Timestamp::MAX);
+    (unread_for >= STOPPED && inside.has_anyone_since(received_at)) || inside.has_anyone_since(ahead)
 }
 
 /// By the time the limit has passed the server may have revived the key: a 0 would delete the new session's changes, and

@@ -301,6 +301,23 @@ async fn a_final_save_that_may_have_lain_unread_is_not_answered_when_somebody_ca
 }
 
 #[tokio::test]
+async fn a_machine_that_was_paused_and_did_not_count_it_does_not_answer_a_final_save_that_lay_there() {
+    let mut bench = Workbench::new().await;
+    bench.engines = SHARED;
+    let (paused, other) = (bench.process(), bench.process());
+    let key = bench.open(&paused).await;
+    let callback = bench.callback(&key, 2, &docx("edited"));
+    // Somebody comes in at another instance while this one stands still; then it goes on by a clock that stood still, too.
+    bench.clock.pass(30);
+    deliver(&other, &Callback { url: None, ..bench.callback(&key, 1, &docx("nothing")) }).await;
+    bench.clock.pass(-31);
+
+    assert_eq!(deliver(&paused, &callback).await, None);
+
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("edited")), "it is kept all the same");
+}
+
+#[tokio::test]
 async fn after_a_stop_of_this_process_a_key_is_not_handed_out_before_what_came_meanwhile_was_read() {
     let bench = Workbench::new().await;
     let app = bench.process();
