@@ -4,6 +4,7 @@
 //! know. Which call it is, [`Faults`] says.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -125,7 +126,7 @@ faulty!(Keys {
 
 faulty!(Sessions {
     fn sessions(page: &SessionPage) -> Vec<SessionRecord>;
-    fn session_after_all(key: &EditorKey) -> Option<SessionRecord>;
+    fn named_under(key: &EditorKey) -> BTreeMap<String, Timestamp>;
     fn note_look(look: &Look) -> LookOutcome;
 });
 
@@ -155,7 +156,8 @@ faulty!(Changes {
 });
 
 faulty!(Publications {
-    fn owed_publications(limit: u32) -> Vec<Owed>;
+    fn owed_publications(after: Option<&Owed>, limit: u32) -> Vec<Owed>;
+    fn stalled_publications(since: &Range<Timestamp>, limit: u32) -> Vec<Owed>;
     fn owed_publication(document: &DocumentId) -> Option<Owed>;
     fn published(document: &DocumentId, label: Label, at: Timestamp) -> ();
     fn shown_under(document: &DocumentId, name: &FileName) -> ();

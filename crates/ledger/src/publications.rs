@@ -1,5 +1,7 @@
 //! The part of the port about the published tree: what it owes, and what was published.
 
+use std::ops::Range;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use model::callbacks::AsideReason;
@@ -12,8 +14,10 @@ use crate::documents::BlobFacts;
 /// What the published tree must show.
 #[async_trait]
 pub trait Publications: Send + Sync {
-    /// Documents whose published file is not the head, longest owed first.
-    async fn owed_publications(&self, limit: u32) -> Result<Vec<Owed>>;
+    /// Documents whose published file is not the head, longest owed first, from the one after `after`.
+    async fn owed_publications(&self, after: Option<&Owed>, limit: u32) -> Result<Vec<Owed>>;
+    /// Those of them about which nothing happened since a moment in this range: there it was owed first, or last published.
+    async fn stalled_publications(&self, since: &Range<Timestamp>, limit: u32) -> Result<Vec<Owed>>;
     /// What the tree owes for one document, if anything.
     async fn owed_publication(&self, document: &DocumentId) -> Result<Option<Owed>>;
     /// This content is published now. If the head moved meanwhile, the document still owes.

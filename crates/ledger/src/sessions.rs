@@ -1,5 +1,7 @@
 //! The part of the port about sessions: who is under a key, since when, and what the server says of it.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use model::opening::ServerKnowledge;
@@ -13,8 +15,9 @@ use crate::Result;
 pub trait Sessions: Send + Sync {
     /// The sessions of live edit keys and of any other with people inside, by key.
     async fn sessions(&self, page: &SessionPage) -> Result<Vec<SessionRecord>>;
-    /// A session as it is when everything that is being written down about its document at this moment is.
-    async fn session_after_all(&self, key: &EditorKey) -> Result<Option<SessionRecord>>;
+    /// Everybody the server ever named under a key, and when last; whoever left is among them. As it is when everything that is being written down
+    /// about the key's document at this moment is.
+    async fn named_under(&self, key: &EditorKey) -> Result<BTreeMap<String, Timestamp>>;
     /// The server was asked about a session. Closes it if the rule says so; an answer to a question that is older than the
     /// last word about the session changes nothing.
     async fn note_look(&self, look: &Look) -> Result<LookOutcome>;

@@ -15,7 +15,7 @@ use ledger::reports::Alone;
 use ledger::sqlite::{Options, SqliteLedger};
 use ledger::turns::LocalTurns;
 use ledger::{Ledger, LedgerError, Reports, Turns};
-use model::{DocumentId, Guards};
+use model::{DocumentId, Guards, SummaryLogId};
 use signals::Signals;
 use signals::local::LocalSignals;
 use signals::redis::{self, RedisSignals, Standing};
@@ -40,12 +40,12 @@ use crate::instances::{Answers, Instance, Own};
 use crate::metered::Metered;
 use crate::pruning::Turn;
 use crate::read_backs::ReadBacks;
-use crate::recovering::Wanted;
 use crate::room::{Disk, LocalDisk};
 use crate::saving::{Entries, Jobs};
 use crate::sharing::Door;
 pub use crate::starting::{FolderLock, StartError};
 use crate::telemetry;
+use crate::wanted::Wanted;
 use crate::watching::Rooms;
 use stores::OpeningStores;
 
@@ -98,8 +98,10 @@ pub struct App {
     pub saves: Lanes<DocumentId>,
     /// Publications of one document happen in order.
     pub publications: Lanes<DocumentId>,
-    /// Those of them that wait.
-    pub publications_wanted: Wanted,
+    /// Documents whose publication waits.
+    pub publications_wanted: Wanted<DocumentId>,
+    /// Publications at once.
+    pub publishing: Arc<Semaphore>,
     /// Saves in progress in this process.
     pub jobs: Jobs,
     /// Who came into which session.
@@ -128,6 +130,8 @@ pub struct App {
     pub log_streams: Arc<Semaphore>,
     /// Exports of records at once.
     pub exports: Arc<Semaphore>,
+    /// Summary logs whose work waits.
+    pub(crate) logs_wanted: Wanted<SummaryLogId>,
     /// A summary log has moved on.
     pub logs_moved: Notify,
     /// Work on a summary log has ended, well or not.
@@ -397,6 +401,7 @@ impl App {
             saves: Lanes::new(settings)?,
             publications: Lanes::new(settings)?,
             publications_wanted: Wanted::default(),
+            publishing: Arc::new(Semaphore::new(crate::recovering::PUBLICATIONS_MAX)),
             jobs: Jobs::default(),
             entries: Entries::default(),
             awake: Awake::default(),
@@ -411,6 +416,7 @@ impl App {
             assessments: Arc::new(Semaphore::new(parts.config.submitting.parallel_max)),
             log_streams: Arc::new(Semaphore::new(watchers_max)),
             exports: Arc::new(Semaphore::new(crate::recording::EXPORTS_MAX)),
+            logs_wanted: Wanted::default(),
             logs_moved: Notify::new(),
             logs_settled: watch::Sender::new(()),
             arrived: Arrived::default(),

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
+use crate::clock::Missed;
 
 /// How often it is looked whether the process runs.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -36,10 +37,10 @@ struct Looks {
 }
 
 impl Looks {
-    fn stopped(&mut self, from: Instant, until: Instant) {
+    fn stopped(&mut self, from: Instant, until: Instant) -> &mut Stop {
         // What came during the stop before may not have been read in between.
         let before = self.stop.filter(|stop| from.saturating_duration_since(stop.until) < READ_WITHIN);
-        self.stop = Some(Stop { from: before.map_or(from, |stop| stop.from.min(from)), until });
+        self.stop.insert(Stop { from: before.map_or(from, |stop| stop.from.min(from)), until })
     }
 }
 
@@ -65,8 +66,8 @@ impl Awake {
         self.last_stop(Instant::now()).map(|stop| stop.until.elapsed())
     }
 
-    /// So much more time has passed than this machine counted.
-    pub(crate) fn did_not_count(&self, time: Duration) {
+    /// More time has passed than this machine counted.
+    pub(crate) fn did_not_count(&self, Missed { time, since }: Missed) {
         if time <= STOPPED {
             return;
         }
@@ -74,9 +75,10 @@ impl Awake {
             seconds = time.as_secs_f64(),
             "this machine stood still: what it reads now may be old"
         );
-        let now = Instant::now();
         let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
-        looks.stopped(now.checked_sub(time).unwrap_or(now), now);
+        let stop = looks.stopped(since, Instant::now());
+        // All that came before is older by so much.
+        stop.from = stop.from.checked_sub(time).unwrap_or(stop.from);
     }
 
     fn last_stop(&self, now: Instant) -> Option<Stop> {
@@ -167,11 +169,19 @@ mod tests {
     fn time_that_was_not_counted_is_a_stop() {
         let awake = Awake::default();
 
-        awake.did_not_count(Duration::from_millis(300));
-        assert!(awake.since_last_stop().is_none());
-        awake.did_not_count(Duration::from_secs(30));
+        let since = Instant::now() - Duration::from_secs(2);
 
-        assert!(awake.came() <= Instant::now() - Duration::from_secs(30));
+        awake.did_not_count(Missed { time: Duration::from_millis(300), since });
+        assert!(awake.since_last_stop().is_none());
+        awake.did_not_count(Missed { time: Duration::from_secs(30), since });
+        assert_eq!(
+            awake.came(),
+            since - Duration::from_secs(30),
+            "it may have come right after the last look"
+        );
+        awake.did_not_count(Missed { time: Duration::from_secs(10), since: Instant::now() });
+
+        assert_eq!(awake.came(), since - Duration::from_secs(40), "what lay there before lay there longer");
     }
 
     #[test]

@@ -11,11 +11,20 @@ use jiff::Timestamp;
 pub trait Clock: Send + Sync {
     /// Now.
     fn now(&self) -> Timestamp;
-    /// What the clock of the ledger said, between this instant and now; says how much more time passed there since the last look than here. Of no
-    /// matter where nobody else goes by it.
-    fn heard(&self, _ledger: Timestamp, _asked: Instant) -> Duration {
-        Duration::ZERO
+    /// What the clock of the ledger said, between this instant and now; says whether more time has passed there than here. Of no matter where
+    /// nobody else goes by it.
+    fn heard(&self, _ledger: Timestamp, _asked: Instant) -> Option<Missed> {
+        None
     }
+}
+
+/// Time that passed at the ledger and not here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missed {
+    /// How much.
+    pub time: Duration,
+    /// Since when, by the clock that missed it.
+    pub since: Instant,
 }
 
 /// The system's clock.
@@ -60,18 +69,17 @@ impl Clock for LedgerClock {
         Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
     }
 
-    fn heard(&self, ledger: Timestamp, asked: Instant) -> Duration {
+    fn heard(&self, ledger: Timestamp, asked: Instant) -> Option<Missed> {
         let round = asked.elapsed();
         let mut look = self.look.lock().unwrap_or_else(PoisonError::into_inner);
         if look.is_some() && round > Self::ROUND_MAX {
-            return Duration::ZERO;
+            return None;
         }
         let said_at = asked + round / 2;
-        let before = look.replace((ledger, said_at));
-        before.map_or(Duration::ZERO, |(said, then)| {
-            let passed_there = ledger.duration_since(said).try_into().unwrap_or(Duration::ZERO);
-            passed_there.saturating_sub(said_at.saturating_duration_since(then))
-        })
+        let (said, then) = look.replace((ledger, said_at))?;
+        let passed_there: Duration = ledger.duration_since(said).try_into().ok()?;
+        let time = passed_there.checked_sub(said_at.saturating_duration_since(then))?;
+        Some(Missed { time, since: then })
     }
 }
 
@@ -115,7 +123,7 @@ mod tests {
         assert_eq!(clock.now(), Timestamp::UNIX_EPOCH);
         let said: Timestamp = "2026-11-18T04:00:00Z".parse().unwrap();
 
-        assert_eq!(clock.heard(said, Instant::now()), Duration::ZERO, "there was no look before");
+        assert_eq!(clock.heard(said, Instant::now()), None, "there was no look before");
 
         let ahead = clock.now().duration_since(said);
         assert!(ahead >= SignedDuration::ZERO && ahead < SignedDuration::from_secs(10), "{ahead}");
@@ -132,9 +140,10 @@ mod tests {
         let now = Instant::now();
         clock.heard(said, now - Duration::from_millis(400));
 
-        let missed = clock.heard(said + Duration::from_secs(60), now);
+        let missed = clock.heard(said + Duration::from_secs(60), now).unwrap();
 
-        assert!(missed > Duration::from_secs(58) && missed < Duration::from_secs(61), "{missed:?}");
-        assert_eq!(clock.heard(said, Instant::now()), Duration::ZERO, "a clock that goes back says nothing");
+        assert!(missed.time > Duration::from_secs(58) && missed.time < Duration::from_secs(61), "{missed:?}");
+        assert!(missed.since <= now);
+        assert_eq!(clock.heard(said, Instant::now()), None, "a clock that goes back says nothing");
     }
 }

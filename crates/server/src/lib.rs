@@ -48,4 +48,5 @@ mod testing;
 mod traces;
 mod transitions;
 pub mod verifying;
+mod wanted;
 pub mod watching;

@@ -69,6 +69,7 @@ impl Service {
             tokio::spawn(recovering::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(recovering::run(Arc::clone(&app), stop.clone())),
             tokio::spawn(recovering::take_up_what_others_left(Arc::clone(&app), stop.clone())),
+            tokio::spawn(recovering::publish_all_owed(Arc::clone(&app), stop.clone())),
             tokio::spawn(recovering::adopt_strays(Arc::clone(&app))),
             tokio::spawn(callers::follow(Arc::clone(&app), stop.clone())),
             tokio::spawn(watching::follow(Arc::clone(&app), stop.clone())),

@@ -74,6 +74,7 @@ macro_rules! contract_tests {
             changes_without_anybody_inside_are_told_once,
             an_answer_older_than_the_last_word_changes_nothing,
             sessions_are_listed_page_by_page,
+            whoever_was_named_under_a_key_stays_named_whatever_comes,
         ]);
     };
     (@@ saves, $make:expr) => {
@@ -175,6 +176,8 @@ macro_rules! contract_tests {
         $crate::contract_tests!(@ $make, publications, [
             a_moved_head_owes_its_publication,
             a_publication_overtaken_by_a_save_is_still_owed,
+            what_is_owed_is_listed_page_by_page,
+            what_nobody_publishes_is_found_by_when_anything_last_happened,
             an_external_change_on_the_head_becomes_a_version,
             an_external_change_during_editing_is_kept_aside,
             a_damaged_external_change_is_quarantined,

@@ -5,6 +5,7 @@
     reason = "the names of checks are sentences; a broken contract must stop"
 )]
 
+use jiff::{SignedDuration, Timestamp};
 use model::callbacks::AsideReason;
 use model::saves::ConflictReason;
 use model::{DocumentId, Label};
@@ -20,15 +21,15 @@ pub async fn a_moved_head_owes_its_publication(desk: &Desk) {
     desk.ledger.published(&document.id, owed.label, desk.now()).await.unwrap();
 
     assert_eq!((owed.label, owed.digest, owed.published), (Label::FIRST, document.head_digest, None));
-    assert_eq!(desk.ledger.owed_publications(10).await.unwrap(), []);
+    assert_eq!(desk.ledger.owed_publications(None, 10).await.unwrap(), []);
     let key = desk.key(&document.id).await;
     desk.save(&key, 6, b"edited").await;
-    let owed = desk.ledger.owed_publications(10).await.unwrap();
+    let owed = desk.ledger.owed_publications(None, 10).await.unwrap();
     assert_eq!(owed[0].label.to_string(), "1.1");
     assert_eq!(owed[0].published.as_ref().unwrap().label, Label::FIRST);
     let since = owed[0].since;
     desk.save(&key, 6, b"edited again").await;
-    let owed = desk.ledger.owed_publications(10).await.unwrap();
+    let owed = desk.ledger.owed_publications(None, 10).await.unwrap();
     assert_eq!(
         (owed[0].since, owed[0].since < owed[0].committed_at),
         (since, true),
@@ -46,6 +47,43 @@ pub async fn a_publication_overtaken_by_a_save_is_still_owed(desk: &Desk) {
 
     let still = desk.ledger.owed_publication(&document.id).await.unwrap().unwrap();
     assert_eq!(still.label, Label::version(2));
+}
+
+pub async fn what_is_owed_is_listed_page_by_page(desk: &Desk) {
+    let mut expected = Vec::new();
+    for id in ["c", "a", "d", "b"] {
+        expected.push(desk.document(id).await.id);
+    }
+
+    let (mut listed, mut after) = (Vec::new(), None);
+    loop {
+        let page = desk.ledger.owed_publications(after.as_ref(), 3).await.unwrap();
+        listed.extend(page.iter().map(|owed| owed.document.clone()));
+        let Some(last) = page.last() else { break };
+        after = Some(last.clone());
+    }
+
+    assert_eq!(listed, expected, "the longest owed first");
+}
+
+pub async fn what_nobody_publishes_is_found_by_when_anything_last_happened(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let owed = desk.ledger.owed_publication(&document.id).await.unwrap().unwrap();
+    let stalled = async |since: Timestamp| {
+        let found =
+            desk.ledger.stalled_publications(&(since..since + SignedDuration::from_secs(1)), 10).await;
+        found.unwrap().len()
+    };
+    assert_eq!((stalled(owed.since).await, stalled(owed.since + SignedDuration::from_secs(1)).await), (1, 0));
+    assert_eq!(stalled(owed.since - SignedDuration::from_secs(1)).await, 0);
+
+    // Published while it was saved again: it is owed since long ago, and somebody is at it.
+    let key = desk.key(&document.id).await;
+    desk.save(&key, 2, b"edited").await;
+    let published_at = owed.since + SignedDuration::from_secs(60);
+    desk.ledger.published(&document.id, owed.label, published_at).await.unwrap();
+
+    assert_eq!((stalled(owed.since).await, stalled(published_at).await), (0, 1));
 }
 
 pub async fn an_external_change_on_the_head_becomes_a_version(desk: &Desk) {

@@ -190,3 +190,22 @@ pub async fn sessions_are_listed_page_by_page(desk: &Desk) {
     };
     assert_eq!((documents(&first), documents(&second)), (vec!["a".into(), "b".into()], vec!["c".into()]));
 }
+
+pub async fn whoever_was_named_under_a_key_stays_named_whatever_comes(desk: &Desk) {
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+    assert!(desk.ledger.named_under(&key).await.unwrap().is_empty(), "handed out, and nobody came");
+    enter(desk, &key, &["u1", "u2"]).await;
+    let first = desk.ledger.named_under(&key).await.unwrap();
+    assert_eq!(first.keys().collect::<Vec<_>>(), ["u1", "u2"]);
+
+    desk.save(&key, 2, b"edited").await;
+    assert_eq!(desk.ledger.named_under(&key).await.unwrap(), first, "a final save empties the session");
+    enter(desk, &key, &["u2"]).await;
+
+    let now = desk.ledger.named_under(&key).await.unwrap();
+    assert_eq!(now.get("u1"), first.get("u1"));
+    assert!(now.get("u2") > first.get("u2"));
+    let unknown = EditorKey::parse("test_12345_edit_99.k").unwrap();
+    assert!(desk.ledger.named_under(&unknown).await.unwrap().is_empty());
+}

@@ -22,6 +22,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::errors::unavailable;
 use crate::Result;
 
+/// What the server knows our connections by.
+pub(super) const APPLICATION: &str = "saveguard";
 /// A name may stand for several addresses; more than these are not waited for.
 const ADDRESSES_PER_HOST: u32 = 3;
 /// What comes after connecting: encryption, password, settings.
@@ -112,7 +114,7 @@ fn config(options: &Options) -> Result<tokio_postgres::Config> {
         options.statement_max.as_millis(),
     );
     config.options(ours.trim());
-    config.application_name("saveguard");
+    config.application_name(APPLICATION);
     // Of several hosts only the one that takes changes will do. A standby would show what was true some time ago.
     config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     if config.get_hosts().len() > 1 {

@@ -1,5 +1,7 @@
 //! What the published tree owes, on PostgreSQL.
 
+use std::ops::Range;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use model::names::FileName;
@@ -30,28 +32,30 @@ const OWED: &str = "
 
 #[async_trait]
 impl Publications for PostgresLedger {
-    async fn owed_publications(&self, limit: u32) -> Result<Vec<Owed>> {
-        let step = self.read().await?;
-        let done = async {
-            all(
-                &step
-                    .query(&format!("{OWED} ORDER BY d.owes_since_ms LIMIT $1"), &[&i64::from(limit)])
-                    .await?,
-                owed,
-            )
-        };
-        let done = done.await;
-        step.end(done).await
+    async fn owed_publications(&self, after: Option<&Owed>, limit: u32) -> Result<Vec<Owed>> {
+        let (since, id) = after.map_or((Timestamp::MIN, ""), |after| (after.since, after.document.as_str()));
+        let query =
+            format!("{OWED} AND (d.owes_since_ms, d.id) > ($1, $2) ORDER BY d.owes_since_ms, d.id LIMIT $3");
+        let step = self.glance().await?;
+        let found = step.query(&query, &[&ms(since), &id, &i64::from(limit)]).await;
+        all(&step.end(found).await?, owed)
+    }
+
+    async fn stalled_publications(&self, since: &Range<Timestamp>, limit: u32) -> Result<Vec<Owed>> {
+        let query = format!(
+            "{OWED} AND greatest(d.owes_since_ms, d.published_ms) >= $1
+             AND greatest(d.owes_since_ms, d.published_ms) < $2 ORDER BY d.owes_since_ms, d.id LIMIT $3"
+        );
+        let step = self.glance().await?;
+        let found = step.query(&query, &[&ms(since.start), &ms(since.end), &i64::from(limit)]).await;
+        all(&step.end(found).await?, owed)
     }
 
     async fn owed_publication(&self, document: &DocumentId) -> Result<Option<Owed>> {
-        let step = self.read().await?;
-        let done = async {
-            let query = format!("{OWED} AND d.id = $1");
-            step.query_optional(&query, &[&document.as_str()]).await?.as_ref().map(owed).transpose()
-        };
-        let done = done.await;
-        step.end(done).await
+        let query = format!("{OWED} AND d.id = $1");
+        let step = self.glance().await?;
+        let found = step.query_optional(&query, &[&document.as_str()]).await;
+        step.end(found).await?.as_ref().map(owed).transpose()
     }
 
     async fn published(&self, document: &DocumentId, label: Label, at: Timestamp) -> Result<()> {

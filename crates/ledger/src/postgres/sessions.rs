@@ -32,14 +32,15 @@ impl Sessions for PostgresLedger {
     }
 
     /// Behind everybody who waits for the document's row. Nothing was changed, so nothing is flushed.
-    async fn session_after_all(&self, key: &EditorKey) -> Result<Option<SessionRecord>> {
-        let Some(parts) = key.parts() else { return Ok(None) };
+    async fn named_under(&self, key: &EditorKey) -> Result<BTreeMap<String, Timestamp>> {
+        let Some(parts) = key.parts() else { return Ok(BTreeMap::new()) };
         let step = self.write().await?;
         let found = async {
-            locks::document(&step, &parts.document).await?;
-            let mut found: Vec<SessionRecord> = find(&step, key).await?.into_iter().collect();
-            name_people(&step, &mut found).await?;
-            Ok(found.pop())
+            let query = "SELECT \"user\", seen_ms FROM session_people WHERE key = $1 AND seen_ms IS NOT NULL";
+            let name = key.as_str();
+            let named = async { step.query(query, &[&name]).await };
+            let (_, rows) = tokio::try_join!(biased; locks::document(&step, &parts.document), named)?;
+            rows.iter().map(|row| Ok((get(row, "user")?, get(row, "seen_ms")?))).collect()
         };
         let found = found.await;
         step.leave(found).await

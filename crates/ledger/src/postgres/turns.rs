@@ -6,8 +6,8 @@
 //!
 //! Guarantees: the port's. Does not do: wait for a turn.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use deadpool_postgres::{ClientWrapper, Object, Pool};
@@ -16,6 +16,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use super::errors::{no_connection, unavailable};
+use super::pool::APPLICATION;
 use super::{Options, pool};
 use crate::turns::{LocalTurns, SILENT_MAX, Turn, Turns};
 use crate::{LedgerError, Result};
@@ -25,12 +26,15 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 /// How long the server may take to answer about a turn.
 const ASK_WITHIN: Duration = Duration::from_secs(3);
 
-/// Ends the connection of a holder that said nothing for a while.
+/// Ends the connections of holders that said nothing for a while, whatever turns they hold.
 const END_SILENT: &str = "
-    SELECT pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-    WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND l.objsubid = 1 AND ((l.classid::bigint << 32) | l.objid::bigint) = $1
-    AND a.state = 'idle' AND a.state_change < clock_timestamp() - make_interval(secs => $2)";
+    SELECT pg_terminate_backend(pid) FROM (
+        SELECT DISTINCT l.pid FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+        WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND l.objsubid = 1 AND a.application_name = $1
+        AND a.state = 'idle' AND a.state_change < clock_timestamp() - make_interval(secs => $2)) AS silent";
+/// How often one instance looks for them: a look at all locks costs more than the question for one.
+const LOOK_FOR_SILENT: Duration = Duration::from_millis(500);
 
 /// Turns between instances.
 pub struct PostgresTurns {
@@ -44,13 +48,20 @@ struct Holder {
     /// The locks of one connection can be taken by it more than once: this keeps us from doing so.
     here: LocalTurns,
     connection: Mutex<Option<Arc<ClientWrapper>>>,
+    looked_for_silent: std::sync::Mutex<Option<Instant>>,
 }
 
 impl PostgresTurns {
     /// Begins to say something now and then. Call it inside a runtime.
     pub fn open(options: &Options) -> Result<Self> {
         let pool = pool::open(&Options { connections: 1, ..options.clone() })?;
-        let holder = Arc::new(Holder { pool, here: LocalTurns::default(), connection: Mutex::new(None) });
+        let holder = Holder {
+            pool,
+            here: LocalTurns::default(),
+            connection: Mutex::new(None),
+            looked_for_silent: std::sync::Mutex::default(),
+        };
+        let holder = Arc::new(holder);
         let heartbeat = tokio::spawn(be_heard(Arc::clone(&holder)));
         Ok(Self { holder, heartbeat })
     }
@@ -82,13 +93,26 @@ impl Holder {
         if try_lock(&connection, number).await? {
             return Ok(Some(connection));
         }
+        if !self.is_look_due() {
+            return Ok(None);
+        }
         let silent_max = SILENT_MAX.as_secs_f64();
-        let ended = connection.query(END_SILENT, &[&number, &silent_max]).await?;
+        let ended = connection.query(END_SILENT, &[&APPLICATION, &silent_max]).await?;
         if ended.is_empty() {
             return Ok(None);
         }
         tracing::warn!("an instance that said nothing for a while lost its turns");
         Ok(try_lock(&connection, number).await?.then_some(connection))
+    }
+
+    /// Whether it is time to look for holders that fell silent; whoever hears yes does it.
+    fn is_look_due(&self) -> bool {
+        let mut looked = self.looked_for_silent.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = looked.is_none_or(|looked| looked.elapsed() >= LOOK_FOR_SILENT);
+        if is_due {
+            *looked = Some(Instant::now());
+        }
+        is_due
     }
 
     /// Asks for a turn that is noted as ours here.

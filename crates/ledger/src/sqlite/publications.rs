@@ -1,5 +1,7 @@
 //! What the published tree owes, on SQLite.
 
+use std::ops::Range;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use model::names::FileName;
@@ -30,11 +32,26 @@ const OWED: &str = "
 
 #[async_trait]
 impl Publications for SqliteLedger {
-    async fn owed_publications(&self, limit: u32) -> Result<Vec<Owed>> {
+    async fn owed_publications(&self, after: Option<&Owed>, limit: u32) -> Result<Vec<Owed>> {
+        let after = after.map(|after| (after.since, after.document.to_string()));
+        let (since, id) = after.unwrap_or((Timestamp::MIN, String::new()));
         self.read(move |connection| {
-            let mut query =
-                connection.prepare_cached(&format!("{OWED} ORDER BY d.owes_since_ms LIMIT ?1"))?;
-            Ok(query.query_map([limit], owed)?.collect::<rusqlite::Result<_>>()?)
+            let mut query = connection.prepare_cached(&format!(
+                "{OWED} AND (d.owes_since_ms, d.id) > (?1, ?2) ORDER BY d.owes_since_ms, d.id LIMIT ?3"
+            ))?;
+            Ok(query.query_map(params![ms(since), id, limit], owed)?.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+
+    async fn stalled_publications(&self, since: &Range<Timestamp>, limit: u32) -> Result<Vec<Owed>> {
+        let (start, end) = (ms(since.start), ms(since.end));
+        self.read(move |connection| {
+            let mut query = connection.prepare_cached(&format!(
+                "{OWED} AND max(d.owes_since_ms, coalesce(d.published_ms, 0)) >= ?1
+                 AND max(d.owes_since_ms, coalesce(d.published_ms, 0)) < ?2 ORDER BY d.owes_since_ms, d.id LIMIT ?3"
+            ))?;
+            Ok(query.query_map(params![start, end, limit], owed)?.collect::<rusqlite::Result<_>>()?)
         })
         .await
     }

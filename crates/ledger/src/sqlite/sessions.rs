@@ -2,6 +2,8 @@
 //!
 //! Who is inside stands in the key's own row (`users`); `session_people` knows their names and since when.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use model::EditorKey;
@@ -28,14 +30,15 @@ impl Sessions for SqliteLedger {
     }
 
     /// Behind everybody who waits for the writer.
-    async fn session_after_all(&self, key: &EditorKey) -> Result<Option<SessionRecord>> {
+    async fn named_under(&self, key: &EditorKey) -> Result<BTreeMap<String, Timestamp>> {
         let key = key.clone();
         self.write(move |connection, _| {
-            let mut found = find(connection, &key)?;
-            if let Some(session) = found.as_mut().filter(|session| session.facts.has_people) {
-                name_people(connection, session)?;
-            }
-            Ok(found)
+            let mut query = connection.prepare_cached(
+                "SELECT user, seen_ms FROM session_people WHERE key = ?1 AND seen_ms IS NOT NULL",
+            )?;
+            let named =
+                query.query_map([key.as_str()], |row| Ok((row.get("user")?, get(row, "seen_ms")?)))?;
+            Ok(named.collect::<rusqlite::Result<_>>()?)
         })
         .await
     }

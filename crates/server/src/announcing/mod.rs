@@ -34,7 +34,7 @@ const PARALLEL_MAX: usize = 8;
 const PAGE: u32 = 32;
 /// Looked for by itself at least this often, should a signal be lost.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// While another instance tells a target, it may not look for what we have just committed any more.
+/// While another instance tells a target, it may not look for what we have just committed any more: then it is asked again.
 const TURN_PAUSE: Duration = Duration::from_millis(250);
 /// Between two attempts to reach a ledger that fails.
 const LEDGER_PAUSE: Duration = Duration::from_secs(1);
@@ -67,20 +67,28 @@ async fn work(app: &App, hook: &Webhook, stop: &CancellationToken) {
     while !stop.is_cancelled() {
         // Before the question, so that what settles in between is heard.
         let mut listener = app.signals.listen_here();
-        let pause = match deliver_in_turn(app, &sender).await {
-            Ok(None) => TURN_PAUSE,
-            Ok(Some(0)) => until_next(app, hook).await,
-            Ok(Some(_)) => continue,
+        let pause = match deliver_in_turn(app, &sender, stop).await {
+            Ok(Told::ByAnother) => {
+                pause_for(TURN_PAUSE, stop).await;
+                continue;
+            }
+            Ok(Told::All) => until_next(app, hook).await,
             Err(cause) => {
                 tracing::warn!(error = %report(&cause), "the outbox could not be read or written");
                 LEDGER_PAUSE
             }
         };
         tokio::select! {
-            () = stop.cancelled() => {}
             () = something_settled(listener.as_mut()) => {}
-            () = tokio::time::sleep(pause) => {}
+            () = pause_for(pause, stop) => {}
         }
+    }
+}
+
+async fn pause_for(time: Duration, stop: &CancellationToken) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = tokio::time::sleep(time) => {}
     }
 }
 
@@ -99,12 +107,21 @@ async fn until_next(app: &App, hook: &Webhook) -> Duration {
     wait.unwrap_or(LOOK_AGAIN).clamp(Duration::from_millis(10), LOOK_AGAIN)
 }
 
-/// One instance at a time tells a target, so that the order within a document holds. `None` if it is another one's turn.
-async fn deliver_in_turn(app: &App, sender: &Sender) -> Result<Option<usize>, LedgerError> {
-    match app.turns.take(&format!("webhook {}", sender.name())).await? {
-        Some(_turn) => deliver_due(app, sender).await.map(Some),
-        None => Ok(None),
-    }
+/// Who told a target what was due.
+enum Told {
+    /// We did, and nothing is due any more.
+    All,
+    /// It is another instance's turn.
+    ByAnother,
+}
+
+/// One instance at a time tells a target, so that the order within a document holds.
+async fn deliver_in_turn(app: &App, sender: &Sender, stop: &CancellationToken) -> Result<Told, LedgerError> {
+    let Some(_turn) = app.turns.take(&format!("webhook {}", sender.name())).await? else {
+        return Ok(Told::ByAnother);
+    };
+    while deliver_due(app, sender).await? > 0 && !stop.is_cancelled() {}
+    Ok(Told::All)
 }
 
 /// Sends what is due. Returns how many there were.

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use ledger::changes::EditorsInside;
@@ -20,6 +21,7 @@ use model::names::FileName;
 use model::{CompanyId, Digest, DocumentId, ProjectId};
 use serde_json::json;
 use tokio_util::io::ReaderStream;
+use tokio_util::sync::CancellationToken;
 
 use super::progress::Bar;
 use super::{open_ledger, operator, print, tell};
@@ -29,7 +31,11 @@ use crate::config::Config;
 use crate::opening::{Upload, upload};
 use crate::preserving::hash_of;
 use crate::progress::Progress as _;
+use crate::recovering;
 use crate::telemetry::report;
+
+/// How long the end waits for files that are being published.
+const LAST_PUBLICATIONS: Duration = Duration::from_secs(30);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -64,6 +70,12 @@ struct Found {
 
 pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<ExitCode> {
     let app = Arc::new(open_ledger(config).await?);
+    let stop = CancellationToken::new();
+    if app.config.ledger.is_shared() {
+        // Hints are followed by whoever gives them: a session that stands in the way is finished, and what came in is published. Turns keep
+        // instances out of the way; with an embedded ledger there are none between processes, and the service does it a little later.
+        tokio::spawn(recovering::follow(Arc::clone(&app), stop.clone()));
+    }
     let mut tally = Tally::default();
     let folders = document_folders(&arguments.folder, &mut tally)?;
     let bar = Bar::default();
@@ -77,6 +89,9 @@ pub(super) async fn run(config: Config, arguments: Arguments) -> anyhow::Result<
         bar.advance();
     }
     bar.finish();
+    stop.cancel();
+    // What is left is owed, and published by the service.
+    let _ = app.publications.drain_within(LAST_PUBLICATIONS).await;
     show(&tally, &arguments);
     Ok(if tally.left_out.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -222,8 +222,10 @@ pub(crate) async fn follow(app: Arc<App>, stop: CancellationToken) {
         let mut now = standing(&app).await;
         now.lanes.truncate(LANES_MAX);
         let asked = Instant::now();
-        if let Some(told_at) = tell(&app, Subject::Standing, &now).await {
-            app.awake.did_not_count(app.clock.heard(told_at, asked));
+        if let Some(told_at) = tell(&app, Subject::Standing, &now).await
+            && let Some(missed) = app.clock.heard(told_at, asked)
+        {
+            app.awake.did_not_count(missed);
         }
         if round.is_multiple_of(SLOWLY) {
             tell(&app, Subject::Pulse, &pulse::own()).await;

@@ -30,7 +30,7 @@ pub(super) fn is_quiet(app: &App, record: &KeyRecord) -> Quiet {
     if is_recent { Quiet::No } else { Quiet::Yes }
 }
 
-/// Every instance hears that somebody waits; one of them does it.
+/// People may wait for it at several instances; one of them does it.
 pub(super) async fn finish_in_turn(app: &Arc<App>, key: &EditorKey) -> Result<(), RecoveryError> {
     let Some(parts) = key.parts() else { return Ok(()) };
     let Some(_transition) = Transition::begin_unless_done(app, &parts.document).await else { return Ok(()) };

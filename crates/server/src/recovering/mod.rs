@@ -10,7 +10,8 @@
 //! 7. [`crate::pruning`]: let go of a part of what the retention policy does not keep;
 //! 8. [`strays`], after the start: adopt blobs no row names (a ledger restored from an older backup).
 //!
-//! Beside the rounds, [`sessions`] asks about sessions of which nothing was heard for a while.
+//! Beside the rounds, [`sessions`] asks about sessions of which nothing was heard for a while, and [`publishing`] works through whatever is owed beyond
+//! what a round begins.
 //!
 //! Between rounds it listens: a settled save is published at once, and somebody who waits to open a document whose key
 //! is finished does not wait for the timer.
@@ -27,7 +28,6 @@ mod publishing;
 mod saves;
 mod sessions;
 mod strays;
-mod wanted;
 
 #[cfg(test)]
 mod tests;
@@ -47,10 +47,9 @@ use crate::saving::LEFT_ALONE;
 use crate::telemetry::{self, report};
 
 use anchoring::Spacing;
-pub(crate) use publishing::{Occasion, publish};
+pub(crate) use publishing::{Occasion, PARALLEL_MAX as PUBLICATIONS_MAX, publish};
 pub use sessions::look_after_sessions;
 pub(crate) use strays::{AgeMin, adopt, find as find_strays};
-pub use wanted::Wanted;
 
 /// How often it is looked for what a dead instance left: with the time that others leave alone what has only just begun, nobody waits
 /// longer than for a silent one.
@@ -106,11 +105,23 @@ pub async fn run(app: Arc<App>, stop: CancellationToken) {
 /// With other instances about, what a dead one left is looked for more often than everything else, and however long a round takes.
 pub async fn take_up_what_others_left(app: Arc<App>, stop: CancellationToken) {
     while app.config.ledger.is_shared() && !stop.is_cancelled() {
-        part("saves", saves::finish(&app)).await;
-        part("publications", publishing::publish_overdue(&app)).await;
+        let saves = part("saves", saves::finish(&app));
+        // Beside each other: one that takes long holds up nobody.
+        tokio::join!(saves, part("publications", publishing::publish_overdue(&app)));
         tokio::select! {
             () = stop.cancelled() => {}
             () = tokio::time::sleep(LOOK_FOR_LEFT) => {}
+        }
+    }
+}
+
+/// Publishes whatever is owed, however much that is, until told to stop. One instance does it.
+pub async fn publish_all_owed(app: Arc<App>, stop: CancellationToken) {
+    while !stop.is_cancelled() {
+        part("backlog", publishing::publish_all_owed(&app, &stop)).await;
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(app.config.recovering.interval) => {}
         }
     }
 }
@@ -195,7 +206,7 @@ async fn let_go(app: &Arc<App>) -> Result<(), RecoveryError> {
     Ok(pruning::prune(app, Meaning::DoIt, Reach::Part).await.map(drop)?)
 }
 
-/// Publishes all that is owed, as far as it can be done now.
+/// Publishes what is owed the longest, as far as it can be done now.
 pub(crate) async fn publish_owed(app: &Arc<App>) -> bool {
     part("publications", publishing::publish_owed(app)).await
 }

@@ -18,18 +18,24 @@ use model::checking::Source;
 use model::names::{self, FileName};
 use model::{DocumentId, Label};
 use office_check::Hint;
+use tokio_util::sync::CancellationToken;
 use vault::tree::{Place, Publication, Replaced};
 use vault::{BlobReader, Sidecar};
 
 use super::RecoveryError;
-use super::wanted::Waiting;
 use crate::app::App;
 use crate::incoming::{check, store};
 use crate::room::space;
 use crate::telemetry::{self, report};
+use crate::wanted::Waiting;
 
 /// Documents looked at per query.
 const PAGE: u32 = 500;
+/// At once. Each holds a turn, and the memory for turns is not endless at the ledger.
+pub(crate) const PARALLEL_MAX: usize = 16;
+/// While so many wait, no more are added to them.
+const WAITING_MAX: usize = 100;
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Another program that changes the file each time it is published is left to the next round.
 const ROUNDS_MAX: usize = 4;
 
@@ -68,41 +74,56 @@ pub(super) fn publish_soon(app: &Arc<App>, document: DocumentId, occasion: Occas
     drop(app.publications.submit(document, task));
 }
 
-/// Publishes all that is owed.
+/// Publishes what is owed the longest.
 pub(super) async fn publish_owed(app: &Arc<App>) -> Result<(), RecoveryError> {
-    for owed in app.ledger.owed_publications(PAGE).await? {
+    for owed in app.ledger.owed_publications(None, PAGE).await? {
         publish_soon(app, owed.document, Occasion::Round);
     }
     Ok(())
 }
 
+/// Publishes all that is owed, page by page: what cannot be published keeps nothing behind it waiting.
+pub(super) async fn publish_all_owed(app: &Arc<App>, stop: &CancellationToken) -> Result<(), RecoveryError> {
+    let Some(_turn) = app.turns.take("backlog of publications").await? else { return Ok(()) };
+    let mut after: Option<Owed> = None;
+    loop {
+        let page = app.ledger.owed_publications(after.as_ref(), PAGE).await?;
+        let Some(last) = page.last().cloned() else { return Ok(()) };
+        for owed in page {
+            publish_soon(app, owed.document, Occasion::Round);
+            while app.publications_wanted.count() > WAITING_MAX {
+                if stop.is_cancelled() {
+                    return Ok(());
+                }
+                // waits on purpose: nobody says that fewer wait
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        }
+        after = Some(last);
+    }
+}
+
 /// Publishes what another instance should have published by now: it may be gone. What is owed for longer cannot be published now, and the
 /// rounds try it again.
 pub(super) async fn publish_overdue(app: &Arc<App>) -> Result<(), RecoveryError> {
-    let now = app.now();
-    for owed in app.ledger.owed_publications(PAGE).await? {
-        if OVERDUE.contains(&waited(&owed, now)) {
-            publish_soon(app, owed.document, Occasion::Round);
-        }
+    let before = |time: SignedDuration| app.now().checked_sub(time).unwrap_or(Timestamp::MIN);
+    let since = before(OVERDUE.end)..before(OVERDUE.start);
+    for owed in app.ledger.stalled_publications(&since, PAGE).await? {
+        publish_soon(app, owed.document, Occasion::Round);
     }
     Ok(())
-}
-
-/// For how long nobody has published anything of it, although it was owed.
-fn waited(owed: &Owed, now: Timestamp) -> SignedDuration {
-    let published_at = owed.published.as_ref().map(|published| published.published_at);
-    now.duration_since(published_at.map_or(owed.since, |published_at| published_at.max(owed.since)))
 }
 
 /// Publishes one document a while after it was last published, with all that was committed until then.
 async fn publish_in_time(
     app: &App,
     document: &DocumentId,
-    (occasion, waiting): (Occasion, Waiting),
+    (occasion, waiting): (Occasion, Waiting<DocumentId>),
 ) -> Result<(), RecoveryError> {
     if occasion == Occasion::Commit {
         pause(app, document).await?;
     }
+    let Ok(_place) = app.publishing.acquire().await else { return Ok(()) };
     // Before the ledger is asked what it owes: whatever is committed from now on asks again.
     drop(waiting);
     publish(app, document, occasion).await
@@ -118,7 +139,7 @@ pub(crate) async fn publish(
     if !space(app).takes_uploads() {
         return Ok(());
     }
-    let Some(_turn) = turn_at(app, document).await? else { return Ok(()) };
+    let Some(_turn) = turn_at(app, document, occasion).await? else { return Ok(()) };
     for _ in 0..ROUNDS_MAX {
         let Some(owed) = app.ledger.owed_publication(document).await? else { return Ok(()) };
         let published = publish_head(app, &owed, occasion).await;
@@ -129,12 +150,19 @@ pub(crate) async fn publish(
 }
 
 /// Waits for the turn at a document's place in the tree, which another instance may have. `None` if nothing is owed any more, or
-/// if it takes so long that the next round is the better one to do it.
-async fn turn_at(app: &App, document: &DocumentId) -> Result<Option<Turn>, RecoveryError> {
+/// if it takes so long that the next round is the better one to do it. A round itself leaves it to whoever has it.
+async fn turn_at(
+    app: &App,
+    document: &DocumentId,
+    occasion: Occasion,
+) -> Result<Option<Turn>, RecoveryError> {
     let work = format!("publish {document}");
     for _ in 0..TURN_ATTEMPTS {
         if let Some(turn) = app.turns.take(&work).await? {
             return Ok(Some(turn));
+        }
+        if occasion == Occasion::Round {
+            return Ok(None);
         }
         if app.ledger.owed_publication(document).await?.is_none() {
             return Ok(None);

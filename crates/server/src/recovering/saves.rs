@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use ledger::saves::{OpenSave, ReceiptStanding};
+use ledger::saves::OpenSave;
 
 use super::RecoveryError;
 use crate::app::App;
-use crate::saving::{Claim, LEFT_ALONE, Start, claim, plan_of, start};
+use crate::saving::{Claim, Claiming, LEFT_ALONE, Start, claim, plan_of, start};
 
 /// Starts every open save that is not being worked on, in order of arrival.
 pub(super) async fn finish(app: &Arc<App>) -> Result<(), RecoveryError> {
@@ -42,7 +42,11 @@ pub(super) async fn take_up(app: &Arc<App>, seen: &[OpenSave]) -> Result<(), Rec
     }
     let open = app.ledger.open_saves().await?;
     for open in open.into_iter().filter(|open| idle.contains(&open.number)) {
-        let Claim::Ours(turn) = claim(app, open.number, ReceiptStanding::Unfinished).await else { continue };
+        let Claim::Ours(turn) = claim(app, &Claiming::unfinished(open.number)).await else { continue };
+        if turn.is_none() && app.config.ledger.is_shared() {
+            // Nobody could say whose it is. The next look comes soon, and did all instances begin it meanwhile, nobody would be helped.
+            continue;
+        }
         let plan = plan_of(&open);
         tracing::info!(inbox = open.number.0, "an unfinished save is taken up again");
         if let Err(refused) = start(app, Start { open, plan, turn }, None) {

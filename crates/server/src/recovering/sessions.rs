@@ -30,7 +30,7 @@ const QUESTIONS: usize = 4;
 /// Which sessions are asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
-    /// All that may hide something: the service was away, and much may have happened.
+    /// All that may hide something and that nobody heard of or asked about since this process began: it was away, and much may have happened.
     All,
     /// Those of which nothing was heard for as long as the configuration says.
     Silent,
@@ -40,7 +40,7 @@ pub(super) enum Which {
 pub async fn look_after_sessions(app: Arc<App>, stop: CancellationToken) {
     let mut which = Which::All;
     while !stop.is_cancelled() {
-        if part("sessions", look(&app, which)).await {
+        if part("sessions", look_in_turn(&app, which)).await {
             which = Which::Silent;
         }
         tokio::select! {
@@ -53,6 +53,16 @@ pub async fn look_after_sessions(app: Arc<App>, stop: CancellationToken) {
 /// So that nobody waits much longer than the configuration says.
 fn pause(app: &App) -> Duration {
     (app.config.sessions.look_every / 4).max(Duration::from_secs(1))
+}
+
+/// One instance at a time: another one would ask about the same sessions. What it finds asked about then is due no more.
+async fn look_in_turn(app: &App, which: Which) -> Result<(), RecoveryError> {
+    let turn = app.turns.take("sessions").await?;
+    match (turn, which) {
+        (Some(_turn), _) => look(app, which).await,
+        (None, Which::All) => Err(RecoveryError::NotAsked),
+        (None, Which::Silent) => Ok(()),
+    }
 }
 
 /// Asks about every session that is due.
@@ -90,7 +100,7 @@ pub(super) async fn show_people(app: &App) -> Result<(), RecoveryError> {
 
 fn is_due(app: &App, session: &SessionRecord, which: Which) -> bool {
     let every = match which {
-        Which::All => SignedDuration::ZERO,
+        Which::All => app.now().duration_since(app.started_at).max(SignedDuration::ZERO),
         Which::Silent => {
             SignedDuration::try_from(app.config.sessions.look_every).unwrap_or(SignedDuration::MAX)
         }

@@ -10,6 +10,7 @@ use model::opening::ServerKnowledge;
 use model::sessions::{SessionState, Unsaved};
 use model::versions::Origin;
 use model::{Digest, EditorKey, Label};
+use tokio_util::sync::CancellationToken;
 use vault::{Sidecar, Spool, Tree as _, Vault as _};
 
 use super::sessions::Which;
@@ -124,6 +125,20 @@ async fn what_another_instance_committed_is_published_when_that_one_does_not() {
     assert_eq!(shown().await, 1, "nobody could for a minute: the rounds try again");
     recover(&app).await;
     assert_eq!(shown().await, 2, "with what it replaced");
+}
+
+#[tokio::test]
+async fn whatever_is_owed_is_published_however_much_it_is() {
+    let bench = Workbench::new().await;
+    let app = bench.process();
+    for number in 0..520 {
+        bench.bring(&app, &format!("doc-{number}"), docx("base")).await;
+    }
+
+    super::publishing::publish_all_owed(&app, &CancellationToken::new()).await.unwrap();
+    idle(&app).await;
+
+    assert_eq!(bench.ledger.totals().await.unwrap().owed_publications, 0);
 }
 
 #[tokio::test]

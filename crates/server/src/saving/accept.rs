@@ -15,7 +15,7 @@ use model::keys::KeyParts;
 use model::saves::SaveKind;
 use model::{DocumentId, EditorKey, InboxNumber};
 
-use super::claims::{Claim, claim, standing_after, wait_elsewhere};
+use super::claims::{Claim, Claiming, claim, wait_elsewhere};
 use super::entries::{Inside, inside};
 use super::jobs::{Job, JobOutcome, Joined, Outcome, Waiter};
 use super::letting_go::{Leaving, LettingGo, may_let_go};
@@ -44,6 +44,10 @@ pub async fn accept(app: &Arc<App>, callback: Callback, received: Instant) -> Re
     let before = if ends_session(status) { inside(app, &key).await } else { Ok(Inside::default()) };
     let came_in_unread =
         before.as_ref().is_ok_and(|before| came_in_while_it_lay_unread(app, before, received));
+    if came_in_unread {
+        // Whoever commits must not count on this answer, so that the key stays what it is.
+        app.entries.note(&key);
+    }
     let answer = match plan_for(callback.status, has_url) {
         Plan::NotePresence | Plan::NoteIdle => presence::note(app, &callback).await,
         Plan::Ignore => Answer::Saved,
@@ -77,7 +81,9 @@ async fn may_have_come_in(
         return true;
     }
     match (before, inside(app, key).await) {
-        (Ok(before), Ok(now)) => now.has_more_than(&before),
+        (Ok(before), Ok(now)) => {
+            now.has_more_than(&before) || came_in_while_it_lay_unread(app, &now, received)
+        }
         (Err(cause), _) | (_, Err(cause)) => {
             tracing::warn!(error = %report(&cause), "it cannot be told whether somebody came in meanwhile: a final save is not answered");
             true
@@ -227,7 +233,7 @@ async fn write_down(
         at: app.now(),
         identity_window: app.config.saving.identity_window,
     };
-    let writing = Instant::now();
+    let began = Instant::now();
     let receipt = app.ledger.receive(&arrival).await?;
     steps::reached("save.received");
     let (number, standing) = (receipt.number, receipt.standing);
@@ -240,16 +246,14 @@ async fn write_down(
         ReceiptStanding::Unfinished if !app.guards.busy_is_not_done => How::Answered(Answer::Saved),
         ReceiptStanding::New | ReceiptStanding::Unfinished => {
             let open = open_save(arrival, receipt);
-            match claim(&app, number, standing_after(writing.elapsed(), standing)).await {
+            match claim(&app, &Claiming { number, standing, began }).await {
                 Claim::Finished(answer) => How::Answered(answer),
                 Claim::Elsewhere => How::Elsewhere(Box::new(open)),
-                Claim::Ours(turn) => {
-                    match (start(&app, Start { open, plan, turn }, Some(received))?, standing) {
-                        (None, _) => How::Answered(Answer::TryAgain),
-                        (Some(waiter), ReceiptStanding::New) => How::Working(waiter),
-                        (Some(waiter), _) => How::Joined(waiter),
-                    }
-                }
+                Claim::Ours(turn) => match start(&app, Start { open, plan, turn }, Some(received))? {
+                    (_, None) => How::Answered(Answer::TryAgain),
+                    (Joined::New, Some(waiter)) => How::Working(waiter),
+                    (Joined::Running, Some(waiter)) => How::Joined(waiter),
+                },
             }
         }
     };
@@ -272,12 +276,12 @@ pub(crate) struct Start {
     pub(crate) turn: Option<Turn>,
 }
 
-/// Joins the work on a callback or starts it.
+/// Joins the work on a callback or starts it, and says which.
 pub(crate) fn start(
     app: &Arc<App>,
     Start { open, plan, turn }: Start,
     received: Option<Instant>,
-) -> Result<Option<Waiter>, SaveError> {
+) -> Result<(Joined, Option<Waiter>), SaveError> {
     let number = open.number;
     let (joined, job, waiter) = app.jobs.join(number, received);
     if joined == Joined::New {
@@ -291,7 +295,7 @@ pub(crate) fn start(
         // Whoever waits hears through the job; the ticket would only tell once more.
         drop(app.saves.submit_pipelined(lane, prepare, commit)?);
     }
-    Ok(waiter)
+    Ok((joined, waiter))
 }
 
 /// A save that is being worked on. When the last part of the work is gone, however it ended, so is the job.

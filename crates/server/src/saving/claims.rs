@@ -31,8 +31,31 @@ pub(crate) enum Claim {
     Finished(Answer),
 }
 
+/// A callback that somebody wants to work on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Claiming {
+    pub(crate) number: InboxNumber,
+    /// How it stood when it was looked at.
+    pub(crate) standing: ReceiptStanding,
+    /// Before that.
+    pub(crate) began: Instant,
+}
+
+impl Claiming {
+    /// A callback that was there before.
+    pub(crate) fn unfinished(number: InboxNumber) -> Self {
+        Self { number, standing: ReceiptStanding::Unfinished, began: Instant::now() }
+    }
+
+    /// Whether nobody else can have worked on it: others leave alone what has only just been written down.
+    fn is_nobody_elses(&self) -> bool {
+        self.standing == ReceiptStanding::New && self.began.elapsed() < LEFT_ALONE / 2
+    }
+}
+
 /// Finds out whose work a callback is, and makes it ours if it is nobody's.
-pub(crate) async fn claim(app: &App, number: InboxNumber, standing: ReceiptStanding) -> Claim {
+pub(crate) async fn claim(app: &App, claiming: &Claiming) -> Claim {
+    let number = claiming.number;
     if app.jobs.is_running(number) {
         return Claim::Ours(None);
     }
@@ -44,7 +67,7 @@ pub(crate) async fn claim(app: &App, number: InboxNumber, standing: ReceiptStand
         }
     };
     match taken {
-        Some(turn) if standing == ReceiptStanding::New => Claim::Ours(Some(turn)),
+        Some(turn) if claiming.is_nobody_elses() => Claim::Ours(Some(turn)),
         // It may have been finished between our look at the row and our turn.
         taken => match (recorded(app, number).await, taken) {
             (Some(answer), _) => Claim::Finished(answer),
@@ -52,14 +75,6 @@ pub(crate) async fn claim(app: &App, number: InboxNumber, standing: ReceiptStand
             (None, None) => Claim::Elsewhere,
         },
     }
-}
-
-/// How a callback stands by the time it is claimed: writing it down may have taken so long that somebody else took it up and finished it.
-pub(super) fn standing_after(writing: Duration, standing: ReceiptStanding) -> ReceiptStanding {
-    if standing == ReceiptStanding::New && writing > LEFT_ALONE / 2 {
-        return ReceiptStanding::Unfinished;
-    }
-    standing
 }
 
 /// The answer the ledger has, if there is one by now.
@@ -79,12 +94,12 @@ pub(super) async fn wait_elsewhere(
     loop {
         // Before the question, so that what settles in between is heard.
         let mut listener = app.signals.listen();
-        match claim(app, open.number, ReceiptStanding::Unfinished).await {
+        match claim(app, &Claiming::unfinished(open.number)).await {
             Claim::Finished(answer) => return answer,
             Claim::Ours(turn) => {
                 let begun = start(app, Start { open: open.clone(), plan, turn }, Some(received));
                 return match begun {
-                    Ok(Some(waiter)) => answer_of(wait(app, waiter, received).await),
+                    Ok((_, Some(waiter))) => answer_of(wait(app, waiter, received).await),
                     _ => Answer::TryAgain,
                 };
             }
@@ -101,12 +116,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_took_long_to_write_down_may_have_been_taken_up_by_others() {
-        let (quick, slow) = (Duration::from_millis(300), LEFT_ALONE);
+    fn what_took_long_to_write_down_or_to_claim_may_have_been_taken_up_by_others() {
+        let number = InboxNumber(1);
+        let new = Claiming { number, standing: ReceiptStanding::New, began: Instant::now() };
 
-        assert_eq!(standing_after(quick, ReceiptStanding::New), ReceiptStanding::New);
-        assert_eq!(standing_after(slow, ReceiptStanding::New), ReceiptStanding::Unfinished);
-        let finished = ReceiptStanding::Finished(Answer::Saved);
-        assert_eq!(standing_after(slow, finished), finished);
+        assert!(new.is_nobody_elses());
+        assert!(!Claiming { began: Instant::now() - LEFT_ALONE, ..new }.is_nobody_elses());
+        assert!(!Claiming::unfinished(number).is_nobody_elses());
     }
 }

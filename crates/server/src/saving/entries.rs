@@ -46,7 +46,8 @@ impl Entries {
     }
 }
 
-/// Who is inside a session and when each was last named, as the shared ledger knows it.
+/// Who was ever named under a key, and when last, as the shared ledger knows it. Not who is inside now: a final save that is written down late
+/// empties the session of somebody who came in after it was sent.
 #[derive(Debug, Default)]
 pub(super) struct Inside {
     people: BTreeMap<String, Timestamp>,
@@ -65,14 +66,12 @@ impl Inside {
     }
 }
 
-/// Looks who is inside, behind everybody who is being noted at this moment; nobody if no other instance could have heard of anybody.
+/// Looks who was named, behind everybody who is being noted at this moment; nobody if no other instance could have heard of anybody.
 pub(super) async fn inside(app: &App, key: &EditorKey) -> Result<Inside, LedgerError> {
     if !app.config.ledger.is_shared() {
         return Ok(Inside::default());
     }
-    let session = app.ledger.session_after_all(key).await?;
-    let people = session.into_iter().flat_map(|session| session.people);
-    Ok(Inside { people: people.map(|person| (person.id, person.last_seen_at)).collect() })
+    Ok(Inside { people: app.ledger.named_under(key).await? })
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ mod tests;
 
 pub use accept::{Reply, accept, names_a_document};
 pub(crate) use accept::{Start, start};
-pub(crate) use claims::{Claim, LEFT_ALONE, claim};
+pub(crate) use claims::{Claim, Claiming, LEFT_ALONE, claim};
 pub use entries::Entries;
 pub use jobs::Jobs;
 pub(crate) use save::plan_of;

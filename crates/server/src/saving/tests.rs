@@ -318,6 +318,33 @@ async fn a_machine_that_was_paused_and_did_not_count_it_does_not_answer_a_final_
 }
 
 #[tokio::test]
+async fn somebody_who_came_in_elsewhere_before_the_save_was_written_down_is_not_overlooked() {
+    let mut bench = Workbench::new().await;
+    bench.engines = SHARED;
+    let faults = Arc::new(Faults::none());
+    let (slow, other) = (bench.process_with(&faults), bench.process());
+    let key = bench.open(&slow).await;
+    let callback = bench.callback(&key, 2, &docx("edited"));
+    // It is held up between its look at who is inside and writing the save down, which empties the session.
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let held_up = Arc::clone(&gate);
+    drop(slow.arrivals.submit(key.parts().unwrap().document, async move { held_up.notified().await }));
+    let answering = tokio::spawn({
+        let (slow, callback) = (Arc::clone(&slow), callback.clone());
+        async move { deliver(&slow, &callback).await }
+    });
+    while !faults.calls().contains(&"ledger.named_under") {
+        tokio::task::yield_now().await;
+    }
+
+    deliver(&other, &Callback { url: None, ..bench.callback(&key, 1, &docx("nothing")) }).await;
+    gate.notify_one();
+
+    assert_eq!(answering.await.unwrap(), None, "a 0 would take away what they typed");
+    assert_eq!(bench.document().await.head_digest, Digest::of(&docx("edited")), "it is kept all the same");
+}
+
+#[tokio::test]
 async fn after_a_stop_of_this_process_a_key_is_not_handed_out_before_what_came_meanwhile_was_read() {
     let bench = Workbench::new().await;
     let app = bench.process();
@@ -509,7 +536,7 @@ async fn fail_every_call(saves: &[(u8, Bytes)], moment: Moment, aftermath: After
 
 #[tokio::test]
 async fn a_final_save_is_not_answered_when_it_cannot_be_told_whether_somebody_came_in_elsewhere() {
-    let look = "ledger.session_after_all";
+    let look = "ledger.named_under";
     let play_with = async |faults: Faults| {
         let mut bench = Workbench::new().await;
         bench.engines = SHARED;

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{SubmissionError, applying, assessing};
 use crate::app::App;
 use crate::telemetry::report;
+use crate::wanted::Waiting;
 
 /// A worker says so often in the time of its lease that it is alive.
 const HEARTBEATS: u32 = 3;
@@ -35,10 +36,11 @@ pub(super) fn lease_from(app: &App) -> Timestamp {
     now.checked_add(app.config.submitting.lease).unwrap_or(now)
 }
 
-/// Begins the work a log needs, if it needs any.
+/// Begins the work a log needs, if it needs any, as soon as it can be begun.
 pub(crate) fn work_soon(app: &Arc<App>, id: SummaryLogId) {
+    let Some(waiting) = app.logs_wanted.ask(&id) else { return };
     let app = Arc::clone(app);
-    tokio::spawn(async move { work_on(&app, &id).await });
+    tokio::spawn(async move { work_on(&app, &id, waiting).await });
 }
 
 /// Takes up logs that nobody works on, until told to stop.
@@ -79,8 +81,10 @@ pub(super) async fn look(app: &Arc<App>) -> Result<Left, LedgerError> {
     Ok(Left::Some)
 }
 
-async fn work_on(app: &Arc<App>, id: &SummaryLogId) {
+async fn work_on(app: &Arc<App>, id: &SummaryLogId, waiting: Waiting<SummaryLogId>) {
     let Ok(_turn) = app.assessments.acquire().await else { return };
+    // Before the ledger is asked how it stands: whatever it needs from now on is asked for again.
+    drop(waiting);
     let log = match app.ledger.log_by_id(id).await {
         Ok(Some(log)) => log,
         Ok(None) => return,
