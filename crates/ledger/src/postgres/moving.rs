@@ -30,6 +30,8 @@ impl PostgresLedger {
 }
 
 async fn receive(step: &Step, mut parts: Receiver<Part>, told: &(dyn Fn(Told) + Sync)) -> Result<Copied> {
+    // Between two statements the other engine reads.
+    step.may_pause().await?;
     for table in TABLES {
         // Nobody writes to it any more until the end.
         step.execute(&format!("ALTER TABLE {table} DISABLE TRIGGER USER"), &[]).await?;

@@ -2,7 +2,8 @@
 //!
 //! Guarantees: at most [`Options::connections`] are open; nothing waits without a bound, neither here (for a connection, for an
 //! answer to the call for one) nor there (`lock_timeout`, `statement_timeout`), but for a commit whose synchronous standby is away: that the
-//! server itself waits for. `synchronous_commit` is on, whatever the
+//! server itself waits for. A step of an instance that was stopped or cut off in the middle of it is undone by the server after
+//! [`Options::silent_max`], so that nobody waits longer for its locks. `synchronous_commit` is on, whatever the
 //! server's default: a step that returned survives a power cut. A server that only reads (a standby) is not used. Does not
 //! do: `PgBouncer` in transaction mode, which would take the settings and the prepared statements away between two steps.
 
@@ -21,6 +22,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::errors::unavailable;
 use crate::Result;
+use crate::turns::SILENT_MAX;
 
 /// What the server knows our connections by.
 pub(super) const APPLICATION: &str = "saveguard";
@@ -28,6 +30,10 @@ pub(super) const APPLICATION: &str = "saveguard";
 const ADDRESSES_PER_HOST: u32 = 3;
 /// What comes after connecting: encryption, password, settings.
 const LOGIN_MAX: Duration = Duration::from_secs(3);
+
+/// The server, too, notices that a machine is gone, and gives the places of its connections to others: by default after two hours.
+const SERVER_LOOKS: &str =
+    "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c tcp_user_timeout=20000";
 
 /// How the engine is reached.
 #[derive(Clone)]
@@ -45,6 +51,8 @@ pub struct Options {
     pub wait_max: Duration,
     /// How long one statement may take before it is stopped.
     pub statement_max: Duration,
+    /// How long a step may be left alone between two of its statements before the server takes whoever began it for dead.
+    pub silent_max: Duration,
     /// How long one address may take to be connected to; of several, each.
     pub connect_max: Duration,
     /// Which guards stand; all of them outside of tests.
@@ -63,6 +71,7 @@ impl Options {
             connections: 16,
             wait_max: Duration::from_secs(3),
             statement_max: Duration::from_secs(30),
+            silent_max: SILENT_MAX,
             connect_max: Duration::from_secs(2),
             guards: Guards::ALL,
             on_trouble: || {},
@@ -108,10 +117,10 @@ fn config(options: &Options) -> Result<tokio_postgres::Config> {
     let given = config.get_options().unwrap_or_default().to_owned();
     let ours = format!(
         "{given} -c lock_timeout={} -c statement_timeout={} -c idle_in_transaction_session_timeout={} \
-         -c synchronous_commit=on -c jit=off -c default_transaction_isolation=read\\ committed",
+         -c synchronous_commit=on -c jit=off -c default_transaction_isolation=read\\ committed {SERVER_LOOKS}",
         options.wait_max.as_millis(),
         options.statement_max.as_millis(),
-        options.statement_max.as_millis(),
+        options.silent_max.as_millis(),
     );
     config.options(ours.trim());
     config.application_name(APPLICATION);

@@ -96,6 +96,8 @@ impl Snapshots for PostgresLedger {
 }
 
 async fn write(step: &Step, out: std::fs::File) -> Result<()> {
+    // Between two statements rows go to a disk, which may be slow.
+    step.may_pause().await?;
     let mut out = BufWriter::new(out);
     let row = step.query_one("SELECT count(*) AS blobs FROM blobs WHERE removed_ms IS NULL", &[]).await?;
     let header = json!({ "kind": KIND, "schema": migrations::newest(), "blobs": get::<u64>(&row, "blobs")? });

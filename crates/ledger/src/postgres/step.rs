@@ -140,6 +140,11 @@ impl Step {
         }
     }
 
+    /// For the rare step that waits for something else between its statements, and that nobody else waits for.
+    pub(super) async fn may_pause(&self) -> Result<()> {
+        self.execute("SET LOCAL idle_in_transaction_session_timeout = '10min'", &[]).await.map(drop)
+    }
+
     fn connection(&self) -> Result<&Object> {
         self.connection.as_ref().ok_or_else(|| unavailable("the step has ended"))
     }
@@ -423,6 +428,22 @@ mod tests {
         // It would have waited 3 s for a place, twenty times.
         assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
         note(&ledger, "after").await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_step_of_somebody_who_was_stopped_in_the_middle_of_it_holds_nobody_up_for_long() {
+        let database = Server::shared().await.unwrap().database().await.unwrap();
+        let silent_max = Duration::from_millis(300);
+        let options = Options { silent_max, ..Options::new(environment(), database.url()) };
+        let stopped = PostgresLedger::open(&options).await.unwrap();
+        let begun = stopped.write().await.unwrap();
+        let lock = "SELECT pg_advisory_xact_lock(1)::text";
+        begun.query_one(lock, &[]).await.unwrap();
+
+        let other = database.ledger().await.unwrap().write().await.unwrap();
+        other.query_one(lock, &[]).await.unwrap();
+
+        assert!(begun.end(Ok(())).await.is_err(), "and whoever wakes up hears that it did not happen");
     }
 
     #[tokio::test(flavor = "multi_thread")]

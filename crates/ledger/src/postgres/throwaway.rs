@@ -94,6 +94,29 @@ impl Server {
         Self::start(parent.join(format!("postgres-{run}-{number}")), run, "-c fsync=on").await
     }
 
+    /// A second server that follows this one, of which from now on every commit waits until the other has it on its disk.
+    pub async fn synchronous_standby(&self) -> Result<Self> {
+        let (run, number) = (std::process::id(), DATABASES.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(format!("saveguard-postgres-{run}-{number}"));
+        let account = Account::of_server()?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o711).create(&folder).map_err(unavailable)?;
+        watch(&folder, run)?;
+        account.own(&folder)?;
+        let from = format!("host=127.0.0.1 port={} user=postgres application_name=standby", self.port);
+        let arguments = ["-D", "data", "-d", &from, "--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
+        account.run("pg_basebackup", &arguments, &folder)?;
+        let mut standby = Self { folder, port: 0, settings: self.settings };
+        standby.launch_somewhere()?;
+        self.command("ALTER SYSTEM SET synchronous_standby_names = 'standby'").await?;
+        self.command("SELECT pg_reload_conf()").await?;
+        Ok(standby)
+    }
+
+    /// Makes a standby the one that takes changes, and waits until it does. It waits for nobody in turn.
+    pub fn promote(&self) -> Result<()> {
+        Account::of_server()?.run("pg_ctl", &["promote", "-w", "-s", "-D", "data"], &self.folder)
+    }
+
     /// What the server says of itself.
     pub fn log(&self) -> PathBuf {
         self.folder.join("server.log")
@@ -210,6 +233,12 @@ impl Database {
     /// Where it is.
     pub fn url(&self) -> String {
         self.server.url(&self.name)
+    }
+
+    /// Where it is for somebody who knows of a second server, in case that takes over.
+    pub fn url_with(&self, standby: &Server) -> String {
+        let hosts = format!("127.0.0.1:{},127.0.0.1:{}", self.server.port, standby.port);
+        format!("postgresql://postgres@{hosts}/{}", self.name)
     }
 
     /// Its server.

@@ -122,6 +122,31 @@ async fn a_server_that_crashes_and_starts_again_has_all_that_was_answered() {
     every_save_is_kept_once(&desk, 18).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_standby_that_takes_over_has_all_that_was_answered() {
+    let primary = Server::alone().await.unwrap();
+    let database = primary.database().await.unwrap();
+    let standby = primary.synchronous_standby().await.unwrap();
+    let options = Options::new(environment(), database.url_with(&standby));
+    let desk = Desk::new(Arc::new(PostgresLedger::open(&options).await.unwrap())).await;
+    let document = desk.document("12345").await;
+    let key = desk.key(&document.id).await;
+
+    let saving = async {
+        for part in 0..30 {
+            let bytes = format!("part {part}");
+            save(&desk, &desk.callback(&key, 6, &bytes), bytes.as_bytes()).await;
+        }
+    };
+    let take_over = async {
+        let take_over = move || primary.crash().and_then(|()| standby.promote());
+        tokio::task::spawn_blocking(take_over).await.unwrap().unwrap();
+    };
+    disturbed(saving, (5, Duration::from_millis(20)), take_over).await;
+
+    every_save_is_kept_once(&desk, 30).await;
+}
+
 async fn impatient(database: &Database) -> Arc<dyn Ledger> {
     let options =
         Options { wait_max: Duration::from_millis(100), ..Options::new(environment(), database.url()) };
