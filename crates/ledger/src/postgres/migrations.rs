@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use deadpool_postgres::{Object, Pool};
 use tokio_postgres::error::SqlState;
 
-use super::errors::{no_connection, unavailable};
+use super::errors::unavailable;
+use super::pool;
 use crate::{LedgerError, Result};
 
 macro_rules! migrations {
@@ -52,7 +53,7 @@ pub(super) const fn newest() -> usize {
 }
 
 pub(super) async fn migrate(pool: &Pool) -> Result<()> {
-    let connection = pool.get().await.map_err(no_connection)?;
+    let connection = pool::connection(pool).await?;
     if done(&connection).await? == MIGRATIONS.len() {
         return Ok(());
     }

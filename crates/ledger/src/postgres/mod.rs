@@ -46,6 +46,7 @@ mod needs;
 mod operations;
 mod outbox;
 mod pool;
+mod primary;
 mod problems;
 mod pruning;
 mod publications;

@@ -4,7 +4,8 @@
 //! answer to the call for one) nor there (`lock_timeout`, `statement_timeout`), but for a commit whose synchronous standby is away: that the
 //! server itself waits for. A step of an instance that was stopped or cut off in the middle of it is undone by the server after
 //! [`Options::silent_max`], so that nobody waits longer for its locks. `synchronous_commit` is on, whatever the
-//! server's default: a step that returned survives a power cut. A server that only reads (a standby) is not used. Does not
+//! server's default: a step that returned survives a power cut. A server that only reads (a standby) is not used, nor one that was
+//! succeeded ([`super::primary`]). Does not
 //! do: `PgBouncer` in transaction mode, which would take the settings and the prepared statements away between two steps.
 
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime};
 use model::{Environment, Guards};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -20,7 +21,8 @@ use tokio_postgres::NoTls;
 use tokio_postgres::config::{LoadBalanceHosts, TargetSessionAttrs};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::errors::unavailable;
+use super::errors::{no_connection, unavailable};
+use super::primary::Primary;
 use crate::Result;
 use crate::turns::SILENT_MAX;
 
@@ -31,9 +33,10 @@ const ADDRESSES_PER_HOST: u32 = 3;
 /// What comes after connecting: encryption, password, settings.
 const LOGIN_MAX: Duration = Duration::from_secs(3);
 
+/// How often a connection is asked for where a former primary takes changes, too.
+const PREDECESSOR_ATTEMPTS: usize = 6;
 /// The server, too, notices that a machine is gone, and gives the places of its connections to others: by default after two hours.
-const SERVER_LOOKS: &str =
-    "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c tcp_user_timeout=20000";
+const SERVER_LOOKS: &str = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c tcp_user_timeout=20000";
 
 /// How the engine is reached.
 #[derive(Clone)]
@@ -100,7 +103,10 @@ pub(super) fn open(options: &Options) -> Result<Pool> {
         Some(file) => Manager::from_config(config, tls(file)?, recycling),
         None => Manager::from_config(config, NoTls, recycling),
     };
+    let primary = Arc::new(Primary::default());
     Pool::builder(manager)
+        .post_create(primary.on_connecting())
+        .pre_recycle(primary.on_reuse())
         .max_size(options.connections.max(1))
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(options.wait_max))
@@ -108,6 +114,17 @@ pub(super) fn open(options: &Options) -> Result<Pool> {
         .recycle_timeout(Some(options.connect_max))
         .build()
         .map_err(unavailable)
+}
+
+/// A connection. Of several hosts one that was succeeded by another may come first, by chance, a few times.
+pub(super) async fn connection(pool: &Pool) -> Result<Object> {
+    for _ in 1..PREDECESSOR_ATTEMPTS {
+        match pool.get().await {
+            Err(PoolError::PostCreateHook(_)) => {}
+            got => return got.map_err(no_connection),
+        }
+    }
+    pool.get().await.map_err(no_connection)
 }
 
 /// The settings go with the call for the connection, so that there is no connection without them. Statements are short: compiling

@@ -30,8 +30,8 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::Shared;
-use super::errors::{no_connection, unavailable};
+use super::errors::unavailable;
+use super::{Shared, pool};
 use crate::{LedgerError, Result};
 
 /// Values of a statement.
@@ -102,7 +102,7 @@ impl Step {
     pub(super) async fn begin(pool: &Pool, shared: &Arc<Shared>, purpose: Purpose) -> Result<Self> {
         let mut attempt = 1;
         loop {
-            let connection = pool.get().await.map_err(no_connection)?;
+            let connection = pool::connection(pool).await?;
             let mut step = Self {
                 connection: Some(connection),
                 purpose,
@@ -274,7 +274,7 @@ impl Step {
     }
 
     async fn ask_for_fate(&self, mark: &Mark) -> Result<Fate> {
-        let connection = self.pool.get().await.map_err(no_connection)?;
+        let connection = pool::connection(&self.pool).await?;
         let row = match connection.query_one(FATE, &[&mark.number]).await {
             Ok(row) => row,
             // The server that answers never heard of such a transaction.

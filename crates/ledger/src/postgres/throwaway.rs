@@ -94,8 +94,8 @@ impl Server {
         Self::start(parent.join(format!("postgres-{run}-{number}")), run, "-c fsync=on").await
     }
 
-    /// A second server that follows this one, of which from now on every commit waits until the other has it on its disk.
-    pub async fn synchronous_standby(&self) -> Result<Self> {
+    /// A second server that follows this one.
+    pub fn standby(&self) -> Result<Self> {
         let (run, number) = (std::process::id(), DATABASES.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(format!("saveguard-postgres-{run}-{number}"));
         let account = Account::of_server()?;
@@ -103,13 +103,18 @@ impl Server {
         watch(&folder, run)?;
         account.own(&folder)?;
         let from = format!("host=127.0.0.1 port={} user=postgres application_name=standby", self.port);
-        let arguments = ["-D", "data", "-d", &from, "--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
+        let arguments =
+            ["-D", "data", "-d", &from, "--write-recovery-conf", "--checkpoint=fast", "--no-sync"];
         account.run("pg_basebackup", &arguments, &folder)?;
         let mut standby = Self { folder, port: 0, settings: self.settings };
         standby.launch_somewhere()?;
-        self.command("ALTER SYSTEM SET synchronous_standby_names = 'standby'").await?;
-        self.command("SELECT pg_reload_conf()").await?;
         Ok(standby)
+    }
+
+    /// From now on every commit waits until the standby has it.
+    pub async fn wait_for_standby(&self) -> Result<()> {
+        self.command("ALTER SYSTEM SET synchronous_standby_names = 'standby'").await?;
+        self.command("SELECT pg_reload_conf()").await
     }
 
     /// Makes a standby the one that takes changes, and waits until it does. It waits for nobody in turn.

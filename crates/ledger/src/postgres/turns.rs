@@ -15,7 +15,7 @@ use model::Digest;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
-use super::errors::{no_connection, unavailable};
+use super::errors::unavailable;
 use super::pool::APPLICATION;
 use super::{Options, pool};
 use crate::turns::{LocalTurns, SILENT_MAX, Turn, Turns};
@@ -74,7 +74,7 @@ impl Holder {
         match &*held {
             Some(connection) if !connection.is_closed() => Ok(Arc::clone(connection)),
             _ => {
-                let made = self.pool.get().await.map_err(no_connection)?;
+                let made = pool::connection(&self.pool).await?;
                 // The server notices in time that this machine is gone.
                 made.batch_execute(
                     "SET tcp_keepalives_idle = 2; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3",

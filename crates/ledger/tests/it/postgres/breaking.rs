@@ -126,7 +126,8 @@ async fn a_server_that_crashes_and_starts_again_has_all_that_was_answered() {
 async fn a_standby_that_takes_over_has_all_that_was_answered() {
     let primary = Server::alone().await.unwrap();
     let database = primary.database().await.unwrap();
-    let standby = primary.synchronous_standby().await.unwrap();
+    let standby = primary.standby().unwrap();
+    primary.wait_for_standby().await.unwrap();
     let options = Options::new(environment(), database.url_with(&standby));
     let desk = Desk::new(Arc::new(PostgresLedger::open(&options).await.unwrap())).await;
     let document = desk.document("12345").await;
@@ -145,6 +146,32 @@ async fn a_standby_that_takes_over_has_all_that_was_answered() {
     disturbed(saving, (5, Duration::from_millis(20)), take_over).await;
 
     every_save_is_kept_once(&desk, 30).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_former_primary_that_comes_back_beside_its_successor_is_not_used() {
+    let former = Server::alone().await.unwrap();
+    let database = former.database().await.unwrap();
+    let successor = former.standby().unwrap();
+    let options = Options { connections: 4, ..Options::new(environment(), database.url_with(&successor)) };
+    let ledger: Arc<dyn Ledger> = Arc::new(PostgresLedger::open(&options).await.unwrap());
+    let desk = Desk::new(Arc::clone(&ledger)).await;
+    former.crash().unwrap();
+    successor.promote().unwrap();
+    insistently(|| desk.ledger.ping()).await;
+
+    former.launch().unwrap();
+    let mut creating = Vec::new();
+    for number in 0..24 {
+        let (ledger, new) = (Arc::clone(&ledger), desk.new_document(&format!("d{number}"), b"base"));
+        creating.push(tokio::spawn(async move { insistently(|| ledger.create_document(&new)).await }));
+    }
+    for created in creating {
+        created.await.unwrap();
+    }
+
+    let there = database.rows("SELECT count(*) FROM documents").await.unwrap();
+    assert_eq!(there, [[Some("0".to_owned())]], "nothing went to the former one");
 }
 
 async fn impatient(database: &Database) -> Arc<dyn Ledger> {
